@@ -12,8 +12,8 @@ A policy knows actions and observations by index; a file knows them by name, so 
                {"act": "open-right", "next": {"open-right": 0}}]}
     {"kind": "alpha_vectors", "vectors": [{"action": "listen", "values": [18.7, 18.7]}]}
 
-A distribution over actions is one name or an object of name to probability; `next` after an action is one node
-for all observations or an object with one node for each.
+A distribution over actions is one name or an object of name to probability; `next` after an action is one
+node for all observations or an object with one node for each.
 """
 
 from __future__ import annotations
@@ -229,8 +229,8 @@ def as_controller(policy: Policy, model: POMDP, horizon: int | None = None) -> C
     """The finite-state controller that acts as `policy` does for `horizon` steps (None: without end).
 
     An open loop with an empty cycle needs a horizon <= len(prefix). A reactive policy becomes one node for
-    each observation and a last one for the first step. Raises ModelError for alpha vectors, whose memory is the
-    belief.
+    each observation and a last one for the first step. Raises ModelError for alpha vectors, whose memory
+    is the belief.
     """
     check_fits(policy, model)
     if isinstance(policy, Controller):
@@ -249,8 +249,8 @@ def as_controller(policy: Policy, model: POMDP, horizon: int | None = None) -> C
         successor = np.broadcast_to(np.arange(model.num_observations), (nodes, *shape))
         return Controller(np.vstack([policy.pi, policy.first]), successor, model.num_observations)
     raise ModelError(
-        "alpha vectors remember a belief, which is no finite memory; use evaluate where few beliefs are reached "
-        "and Monte Carlo otherwise"
+        "alpha vectors remember a belief, which is no finite memory; use evaluate where few beliefs are "
+        "reached and Monte Carlo otherwise"
     )
 
 
