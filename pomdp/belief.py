@@ -1,7 +1,8 @@
-"""The Bayes filter: unnormalised and normalised, single and batched, floats and rationals; imports pomdp.model.
+"""The Bayes filter: unnormalised and normalised, single or batched, floats or rationals; imports pomdp.model.
 
 Floats are arrays `[S]` or `[B, S]`; an exact belief is {state index: Fraction} without zeros. Actions and
-observations are indices, for a batch one for all lanes or one each `[B]`. Source: design of the formal core, section 1; M1 §1.4.
+observations are indices, for a batch one for all lanes or one each `[B]`.
+Source: design of the formal core, section 1; M1 §1.4.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ExactBelief = dict[int, Fraction]
 
 
 class BeliefError(ModelError):
-    """A belief, action or observation that the filter cannot use; the message names the impossible (b, a, o)."""
+    """A belief, action or observation the filter cannot use; the message names the impossible (b, a, o)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,9 @@ def filter_step(model: POMDP, measure: ArrayLike, action: ArrayLike, observation
     actions = _indices(action, lanes, model.actions, "action")
     observations = _indices(observation, lanes, model.observations, "observation")
     if m.ndim == 1:
-        return (m @ model.T[int(actions)]) * _likelihood(model, int(actions), observations[None])[0]
+        chosen = np.zeros(model.num_observations)
+        chosen[observations] = 1.0
+        return (m @ model.T[int(actions)]) * (model.Z[int(actions)] @ chosen)
     result = np.empty_like(m)
     for a in np.unique(actions):
         chosen = np.flatnonzero(actions == a)
@@ -169,7 +172,7 @@ def exact_history(model: POMDP, history: Iterable[tuple[int, int]]) -> tuple[lis
 
 
 def normalise(measure: Mapping[int, Fraction]) -> ExactBelief:
-    """A measure of positive mass divided by it, states ascending, zeros left out: equal beliefs are equal dicts."""
+    """A measure divided by its positive mass, states ascending, zeros left out: equal beliefs are equal dicts."""
     total = sum(measure.values(), Fraction(0))
     if total <= 0:
         raise BeliefError("a measure of mass 0 has no belief; give one with a positive entry")
