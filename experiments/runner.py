@@ -1,0 +1,278 @@
+"""Run a study: every (cell, seed) once, in worker processes, resumable after a kill. Imports joblib, pandas.
+
+Workers are fresh processes (loky), never forks, because a fork after JAX or numba has started threads can
+hang. Each worker writes its own record, so that killing everything loses only the cells in progress.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import joblib
+import pandas as pd
+from joblib.externals.loky import get_reusable_executor
+from tqdm import tqdm
+
+from experiments import provenance
+from experiments.records import Record, plain, read_other_records, read_records, record_key, write_record
+from experiments.sources import source_hash
+from experiments.study import Skipped, Study, StudyError, grid, load_study, seed_list, study_name
+
+MARKER = ".hpomdp-run"
+
+
+class Interrupted(Exception):
+    """Ctrl-C: what was finished stays; the same command goes on from there."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One cell with one seed, and the key of its record."""
+
+    key: str
+    cell: dict[str, Any]
+    seed: int | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """All records of a run in the order of its grid.
+
+    `source` is the hash of the sources now, `computed` how many cells ran this time, `elsewhere` how many
+    have records of other versions of the sources that were not used.
+    """
+
+    study: Study
+    folder: Path
+    records: tuple[Record, ...]
+    source: str
+    computed: int
+    elsewhere: int
+    manifest: dict[str, Any]
+
+    def with_status(self, status: str) -> list[Record]:
+        """The records that are `done`, `failed` or `skipped`."""
+        return [record for record in self.records if record.status == status]
+
+
+def tasks_of(study: Study, parameters: Any, seeds: Sequence[int | None]) -> list[Task]:
+    """Every cell with every seed; seeds vary fastest."""
+    name = study_name(study)
+    return [
+        Task(record_key(name, cell, seed), cell, seed) for cell in grid(study, parameters) for seed in seeds
+    ]
+
+
+def run_study(
+    reference: str,
+    parameters: Any,
+    *,
+    preset: str,
+    folder: Path,
+    seeds: int | None = None,
+    jobs: int | None = None,
+    fresh: bool = False,
+    retry: bool = False,
+    mixed: bool = False,
+    argv: Sequence[str] = (),
+) -> Run:
+    """Run what is missing of a study (its name or path) and return all of its records.
+
+    `fresh` forgets the folder's records first; `retry` runs failed cells again; `mixed` accepts records that
+    other versions of the sources computed. Skipped cells are always tried again. Raises Interrupted on
+    Ctrl-C.
+    """
+    study = load_study(reference)
+    source = source_hash(Path(study.__file__))
+    seeds_used = seed_list(study, seeds)
+    tasks = tasks_of(study, parameters, seeds_used)
+    workers = max(1, min(jobs or joblib.cpu_count(), len(tasks)))
+    opening = provenance.manifest(
+        study=study_name(study), preset=preset, parameters=parameters, seeds=seeds_used, source=source,
+        argv=argv, jobs=workers,
+    )  # fmt: skip
+    begin = time.perf_counter()
+    with _only_run_in(folder):
+        if fresh:
+            shutil.rmtree(folder / "records", ignore_errors=True)
+        provenance.write_manifest(folder, opening)
+        kept = _usable(read_records(folder, source), tasks, retry)
+        others = {} if fresh else read_other_records(folder, source)
+        if mixed:
+            kept = {**_usable(others, tasks, retry), **kept}
+        waiting = [task for task in tasks if task.key not in kept]
+        computed = _compute(reference, source, folder, waiting, workers, len(tasks), study_name(study))
+    records = tuple({**kept, **computed}[task.key] for task in tasks)
+    closing = provenance.finished(
+        opening, records, sources=sorted({record.source for record in records}),
+        wall_seconds=time.perf_counter() - begin,
+    )  # fmt: skip
+    provenance.write_manifest(folder, closing)
+    unused = sum(task.key in others and {**kept, **computed}[task.key].source == source for task in tasks)
+    return Run(study, folder, records, source, len(computed), unused, closing)
+
+
+def frame_of(run: Run) -> pd.DataFrame:
+    """All rows of the finished records: cell entries, seed, `applied`, then the row's own entries."""
+    arms = applied(run.study, run.records)
+    rows = [
+        {**record.cell, "seed": record.seed, "applied": arms[record.key], **row}
+        for record in run.with_status("done")
+        for row in record.rows
+    ]
+    if not rows:
+        failed = run.with_status("failed")
+        reason = f"; the first failure: {failed[0].message}" if failed else ""
+        raise StudyError(f"study {study_name(run.study)}: no cell finished{reason}")
+    return pd.DataFrame(rows)
+
+
+def applied(study: Study, records: Sequence[Record]) -> dict[str, bool | None]:
+    """Manipulation check: for each finished record whether its arm changed anything against the baseline arm.
+
+    None where the record is the baseline itself, gives no fingerprint, or its baseline did not finish. False
+    means *not applied*: such an arm measures nothing and must not be read as "no effect".
+    """
+    name = study_name(study)
+    prints = {record.key: record.applied for record in records if record.status == "done"}
+    checked: dict[str, bool | None] = {}
+    for record in records:
+        checked[record.key] = None
+        if study.BASELINE is None or prints.get(record.key) is None:
+            continue
+        partner = record_key(name, {**record.cell, **study.BASELINE}, record.seed)
+        if partner != record.key and prints.get(partner) is not None:
+            checked[record.key] = prints[record.key] != prints[partner]
+    return checked
+
+
+def not_applied(study: Study, records: Sequence[Record]) -> list[str]:
+    """One line per arm of which some record changed nothing: the arm and in how many of its cells."""
+    if study.BASELINE is None:
+        return []
+    arms: dict[str, list[bool]] = {}
+    for record, checked in zip(records, applied(study, records).values(), strict=True):
+        if checked is not None:
+            arm = ", ".join(f"{name}={record.cell.get(name)}" for name in study.BASELINE)
+            arms.setdefault(arm, []).append(checked)
+    return [
+        f"not applied: {arm} equals its baseline in {verdicts.count(False)} of {len(verdicts)} cells"
+        for arm, verdicts in arms.items()
+        if not all(verdicts)
+    ]
+
+
+def _usable(records: Mapping[str, Record], tasks: Sequence[Task], retry: bool) -> dict[str, Record]:
+    keep = {"done"} if retry else {"done", "failed"}
+    wanted = {task.key for task in tasks}
+    return {key: record for key, record in records.items() if key in wanted and record.status in keep}
+
+
+def _compute(
+    reference: str, source: str, folder: Path, tasks: Sequence[Task], workers: int, total: int, name: str
+) -> dict[str, Record]:
+    if not tasks:
+        return {}
+    reference = str(Path(reference).resolve()) if reference.endswith(".py") else reference
+    threads = max(1, joblib.cpu_count() // workers)
+    finished: dict[str, Record] = {}
+    with tqdm(
+        total=total, initial=total - len(tasks), desc=name, unit="cell", file=sys.stderr, disable=None
+    ) as bar:
+        try:
+            with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=threads):
+                calls = (
+                    joblib.delayed(_work)(reference, source, str(folder), task, os.getpid()) for task in tasks
+                )
+                # One cell at a time and no reserve: a kill then interrupts only running cells.
+                pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=workers)
+                for record in pool(calls):
+                    finished[record.key] = record
+                    bar.update()
+                    failures = sum(item.status == "failed" for item in finished.values())
+                    if failures:
+                        bar.set_postfix(failed=failures)
+        except KeyboardInterrupt:
+            done = total - len(tasks) + len(finished)
+            raise Interrupted(
+                f"interrupted: {done} of {total} records are kept; the same command goes on"
+            ) from None
+        finally:
+            # The next run starts fresh processes, so that it sees the sources as they are then.
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    return finished
+
+
+def _work(reference: str, source: str, folder: str, task: Task, parent: int) -> Record:
+    """Compute one task in a worker and write its record."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _end_with(parent)
+    study = _worker_study(reference, source)
+    record = Record(study_name(study), task.key, task.cell, task.seed, source, "done")
+    begin, cpu = time.perf_counter(), time.process_time()
+    try:
+        outcome = study.run(dict(task.cell), task.seed)
+        rows = tuple(plain(dict(row), f"row {index}") for index, row in enumerate(outcome.rows))
+        record = replace(record, rows=rows, applied=outcome.applied)
+    except Skipped as reason:
+        record = replace(record, status="skipped", message=str(reason))
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        record = replace(record, status="failed", message=f"{message}\n{traceback.format_exc()}")
+    record = replace(
+        record,
+        seconds=time.perf_counter() - begin,
+        cpu_seconds=time.process_time() - cpu,
+        device=provenance.device(),
+    )
+    write_record(Path(folder), record)
+    return record
+
+
+@lru_cache(maxsize=1)
+def _worker_study(reference: str, source: str) -> Study:
+    study = load_study(reference)
+    if source_hash(Path(study.__file__)) != source:
+        raise StudyError("the sources changed while the study ran; start it again")
+    return study
+
+
+@lru_cache(maxsize=1)
+def _end_with(parent: int) -> None:
+    # A worker that outlives its killed parent would meet the resumed run in the same cells.
+    if os.getppid() != parent:
+        os._exit(1)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _only_run_in(folder: Path) -> Iterator[None]:
+    """Hold the folder for this process; the lock ends with the process, however that ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / MARKER).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StudyError(
+                f"{folder} is in use by another run; wait for it or choose another --out"
+            ) from None
+        yield
