@@ -87,7 +87,7 @@ def one_line(message: object) -> str:
 
 
 def is_for_the_user(error: ValueError) -> bool:
-    """Whether the project raised `error` on purpose: its class is one of ours, not a builtin or a library's."""
+    """Whether the project raised `error` on purpose: its class is ours, not a builtin or a library's."""
     return type(error).__module__.partition(".")[0] in PROJECT
 
 
@@ -123,8 +123,8 @@ def main(arguments: Sequence[str] | None = None, joins: Sequence[Join] | None = 
     """Run one command and return its exit code.
 
     arguments: without the program's name; None reads the command line.
-    joins: the packages' `add_commands`; None takes all. A ValueError that is not the project's own is a defect
-    and keeps its traceback.
+    joins: the packages' `add_commands`; None takes all. A ValueError that is not the project's own is a
+    defect and keeps its traceback.
     """
     try:
         code = run(arguments, joins)

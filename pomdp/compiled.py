@@ -30,7 +30,7 @@ def compiled(function: Function) -> Function:
     folder = None if numba.config.CACHE_DIR else cache_folder("numba")
     if folder is None:
         return numba.njit(nogil=True, cache=bool(numba.config.CACHE_DIR))(function)
-    # Numba fixes the place when it decorates; the setting is put back so that others' functions are untouched.
+    # Numba fixes the place when it decorates; the setting is put back so that nobody else's functions move.
     numba.config.CACHE_DIR = str(folder / sources_hash(Path(__file__).parent))
     try:
         return numba.njit(nogil=True, cache=True)(function)
