@@ -172,7 +172,7 @@ def exact_history(model: POMDP, history: Iterable[tuple[int, int]]) -> tuple[lis
 
 
 def normalise(measure: Mapping[int, Fraction]) -> ExactBelief:
-    """A measure divided by its positive mass, states ascending, zeros left out: equal beliefs are equal dicts."""
+    """A measure divided by its positive mass, states ascending, without zeros: one dict for one belief."""
     total = sum(measure.values(), Fraction(0))
     if total <= 0:
         raise BeliefError("a measure of mass 0 has no belief; give one with a positive entry")

@@ -1,0 +1,159 @@
+"""The product chain of a model and a controller, K x S states, kept in factors; imports pomdp.policy.
+
+Its matrix has up to K * nnz(T) * O entries and takes longer to assemble than to use. The factors do the same:
+`W_a[m, s'] = sum_o Z_a[s', o] V[successor(m, a, o), s']`, then `sum_a act(a|m) T_a W_a[m]`. Nodes with the same
+successors after an action share a row of W, which makes the work for a window or a reactive policy smaller by
+the number of observations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array, kron
+
+from pomdp.model import POMDP
+from pomdp.policy import Controller
+
+# Above this share of non-zeros a dense product is faster than a sparse one.
+DENSE_SHARE = 0.15
+# A dense transition matrix of more rows than this would not pay for its memory.
+DENSE_STATES = 4000
+# Gathered indices are kept only up to this many, 256 MiB.
+MAX_GATHERED = 1 << 25
+
+
+@dataclass(frozen=True, eq=False)
+class _Branch:
+    """What the controller does with one action: `nodes` `[N]` that take it, with probability `weight` `[N]`.
+
+    `group` `[N]`: the row of `successor` `[G, C]` each node follows, by class of observations; `likelihood`
+    `[S', C]` is the probability of each class. `gather` holds, where S' rows have few classes, pairs of flat
+    indices into V `[G, S']` and likelihoods `[S']`.
+    """
+
+    nodes: np.ndarray
+    weight: np.ndarray
+    group: np.ndarray
+    successor: np.ndarray
+    likelihood: csr_array
+    transition: csr_array | np.ndarray
+    gather: tuple[tuple[np.ndarray, np.ndarray], ...]
+
+
+class ProductChain:
+    """The Markov chain on (node, state) of `controller` in `model`, applied to functions V `[K, S]`."""
+
+    def __init__(self, model: POMDP, controller: Controller) -> None:
+        """Group the nodes by action and by successors."""
+        self.model = model
+        self.controller = controller
+        self.shape = (controller.num_nodes, model.num_states)
+        self._act = controller.act / controller.act.sum(axis=1, keepdims=True)
+        used = np.flatnonzero(np.any(controller.act > 0.0, axis=0))
+        self._branches = [_branch(model, controller, self._act, int(a)) for a in used]
+
+    def expected(self, rewards: np.ndarray) -> np.ndarray:
+        """`[K, S]` expected immediate value of `rewards` `[A, S]` in each product state."""
+        return self._act @ rewards
+
+    def apply(self, values: np.ndarray) -> np.ndarray:
+        """`[K, S]` expectation of `values` `[K, S]` one step later."""
+        result = np.zeros(self.shape)
+        for branch in self._branches:
+            following = _through(branch.transition, self._reached(branch, values))
+            if len(branch.nodes) == self.shape[0]:
+                result += branch.weight[:, None] * following[branch.group]
+            else:
+                result[branch.nodes] += branch.weight[:, None] * following[branch.group]
+        return result
+
+    def _reached(self, branch: _Branch, values: np.ndarray) -> np.ndarray:
+        """W `[G, S']`: the expectation over observations, given the state reached."""
+        W = np.zeros((len(branch.successor), self.shape[1]))
+        if branch.gather:
+            flat = values.ravel()
+            for index, likelihood in branch.gather:
+                W += likelihood * flat[index]
+            return W
+        columns = branch.likelihood.T.toarray() if branch.likelihood.shape[1] > 1 else None
+        for c in range(branch.successor.shape[1]):
+            rows = values[branch.successor[:, c]]
+            W += rows if columns is None else columns[c] * rows
+        return W
+
+    @property
+    def size_assembled(self) -> int:
+        """An upper bound on the number of entries of the assembled matrix."""
+        entries = 0
+        for branch in self._branches:
+            density = branch.likelihood.nnz / max(1, self.shape[1])
+            T = branch.transition
+            nonzeros = np.count_nonzero(T) if isinstance(T, np.ndarray) else T.nnz
+            entries += int(len(branch.nodes) * nonzeros * density) + 1
+        return entries
+
+    @cached_property
+    def assembled(self) -> csr_array:
+        """The transition matrix `[K S, K S]`, product state (k, s) at k S + s."""
+        K, S = self.shape
+        total = csr_array((K * S, K * S))
+        for branch in self._branches:
+            transition = csr_array(branch.transition)
+            for c in range(branch.successor.shape[1]):
+                following = branch.successor[branch.group, c]
+                moves = csr_array((branch.weight, (branch.nodes, following)), shape=(K, K))
+                column = branch.likelihood[:, [c]].toarray().ravel()
+                total = total + kron(moves, transition @ diags_array(column), format="csr")
+        total.eliminate_zeros()
+        return total
+
+
+def _branch(model: POMDP, controller: Controller, act: np.ndarray, action: int) -> _Branch:
+    """The branch of one action, its observations merged where no node tells them apart."""
+    nodes = np.flatnonzero(act[:, action] > 0.0)
+    successor, group = np.unique(controller.successor[nodes, action], axis=0, return_inverse=True)
+    Z, T = model.Z[action], model.T[action]
+    possible = np.flatnonzero(np.bincount(Z.indices, minlength=Z.shape[1]))
+    classes, member = np.unique(successor[:, possible], axis=1, return_inverse=True)
+    merge = csr_array(
+        (np.ones(len(possible)), (possible, member.ravel())), shape=(model.num_observations, classes.shape[1])
+    )
+    likelihood = csr_array(Z @ merge)
+    dense = T.nnz > DENSE_SHARE * T.shape[0] ** 2 and T.shape[0] <= DENSE_STATES
+    return _Branch(
+        nodes,
+        act[nodes, action],
+        group.ravel(),
+        np.ascontiguousarray(classes),
+        likelihood,
+        T.toarray() if dense else T,
+        _gather(classes, likelihood),
+    )
+
+
+def _gather(successor: np.ndarray, likelihood: csr_array) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """Flat indices and likelihoods of each state's j-th possible class, where those are few; else empty."""
+    S, C = likelihood.shape
+    counts = np.diff(likelihood.indptr)
+    width = int(counts.max())
+    # A gathered element costs about three streamed ones.
+    if 3 * width >= C or width * len(successor) * S > MAX_GATHERED:
+        return ()
+    found = []
+    for j in range(width):
+        has = counts > j
+        place = likelihood.indptr[:-1][has] + j
+        which, weight = np.zeros(S, dtype=np.int64), np.zeros(S)
+        which[has], weight[has] = likelihood.indices[place], likelihood.data[place]
+        found.append((successor[:, which] * S + np.arange(S), weight))
+    return tuple(found)
+
+
+def _through(transition: csr_array | np.ndarray, values: np.ndarray) -> np.ndarray:
+    """`[G, S]` from values `[G, S']`: the expectation over the state reached."""
+    if isinstance(transition, np.ndarray):
+        return values @ transition.T
+    return np.ascontiguousarray((transition @ np.ascontiguousarray(values.T)).T)
