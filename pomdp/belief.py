@@ -52,9 +52,9 @@ def filter_step(model: POMDP, measure: ArrayLike, action: ArrayLike, observation
         chosen[observations] = 1.0
         return (m @ model.T[int(actions)]) * (model.Z[int(actions)] @ chosen)
     result = np.empty_like(m)
-    for a in np.unique(actions):
-        chosen = np.flatnonzero(actions == a)
-        result[chosen] = (m[chosen] @ model.T[a]) * _likelihood(model, a, observations[chosen])
+    for a in np.unique(actions).tolist():
+        lane = np.flatnonzero(actions == a)
+        result[lane] = (m[lane] @ model.T[a]) * _likelihood(model, a, observations[lane])
     return result
 
 

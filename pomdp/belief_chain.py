@@ -1,7 +1,7 @@
-"""Chains of few beliefs: the return of a greedy policy where it reaches few; imports pomdp.policy, discounted.
+"""Chains of few beliefs: the return of a greedy policy that reaches few; imports pomdp.policy, discounted.
 
-Alpha vectors have no finite memory, but on many models they reach few beliefs: those are enumerated in batches
-and merged where they agree to 12 decimals, so that rounding alone makes no new ones.
+Alpha vectors have no finite memory, but on many models they reach few beliefs: those are enumerated in
+batches and merged where they agree to 12 decimals, so that rounding alone makes no new ones.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def greedy_return(model: POMDP, policy: AlphaVectors, criterion: Criterion, rewa
 
 def _finite(model: POMDP, policy: AlphaVectors, discount: float, horizon: int, rewards: np.ndarray) -> float:
     """Layer by layer, each with the probability of its beliefs."""
-    beliefs, mass = model.start[None, :], np.ones(1)
+    beliefs: np.ndarray = model.start[None, :]
+    mass: np.ndarray = np.ones(1)
     total, factor, count = 0.0, 1.0, 1
     for step in range(horizon):
         actions = policy.choose(beliefs)
@@ -74,7 +75,7 @@ def _discounted(model: POMDP, policy: AlphaVectors, discount: float, rewards: np
         immediate.append(np.sum(rewards[actions] * frontier, axis=1))
         reached = _advance(model, frontier, actions)
         targets = np.empty(len(reached.beliefs), dtype=np.int64)
-        fresh = []
+        fresh: list[int] = []
         for i, key in enumerate(_rounded(reached.beliefs)):
             targets[i] = index.setdefault(key.tobytes(), len(index))
             if targets[i] == offset + len(frontier) + len(fresh):

@@ -93,10 +93,10 @@ def solve(
 ) -> Solved:
     """V with `V = rewards + discount P V` and a verified error of at most RTOL times the largest |V|.
 
-    `apply` is V -> P V for arrays of the shape of `rewards`, rows of P summing to at most 1; 0 <= discount < 1.
-    `assemble` gives P as a matrix over the flat unknowns, None where that is not affordable. BiCGSTAB first,
-    then restarted GMRES, then both with incomplete factors, then sweeps; dense first for few unknowns. Raises
-    ModelError where none reaches the tolerance.
+    `apply` is V -> P V for arrays of the shape of `rewards`, rows of P summing to at most 1; 0 <= discount <
+    1. `assemble` gives P as a matrix over the flat unknowns, None where that is not affordable. BiCGSTAB
+    first, then restarted GMRES, then both with incomplete factors, then sweeps; dense first for few
+    unknowns. Raises ModelError where none reaches the tolerance.
     """
     equation = _Equation(apply, rewards, discount)
     methods: list[tuple[str, Callable[[_Equation], None]]] = [("BiCGSTAB", _bicgstab), ("GMRES", _gmres)]

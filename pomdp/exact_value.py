@@ -1,4 +1,4 @@
-"""J of a finite-memory policy as an exact rational, for small products; imports pomdp.policy and python-flint.
+"""J of a finite-memory policy as an exact rational, for small products; imports pomdp.policy and flint.
 
 The oracle for `pomdp.value`, and the lower end of W: an action sequence is certified by its own exact J.
 Only product states that the policy reaches take part.
@@ -27,9 +27,9 @@ Step = Callable[[Any], tuple[Fraction, Measure]]
 def evaluate_exact(model: POMDP, policy: Policy, criterion: Criterion) -> Fraction:
     """The exact J of an open loop, controller or reactive policy from the model's exact start.
 
-    Action probabilities, which are floats, are read by their shortest decimals and divided by their exact sum.
-    Raises ModelError for alpha vectors, and without a horizon where more than MAX_UNKNOWNS product states (of an
-    open loop: states at the start of its cycle) are reached.
+    Action probabilities, which are floats, are read by their shortest decimals and divided by their exact
+    sum. Raises ModelError for alpha vectors, and without a horizon where more than MAX_UNKNOWNS product
+    states (of an open loop: states at the start of its cycle) are reached.
     """
     check_fits(policy, model)
     if isinstance(policy, OpenLoop):

@@ -18,7 +18,7 @@ node for all observations or an object with one node for each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -257,7 +257,7 @@ def as_controller(policy: Policy, model: POMDP, horizon: int | None = None) -> C
 def policy_from_json(text: str, model: POMDP) -> Policy:
     """The policy written in `text` with the names of `model`; ModelError naming the entry that is wrong."""
     data = loads(text, "the policy")
-    readers = {
+    readers: dict[str, Callable[[dict[str, Any], POMDP], Policy]] = {
         "open_loop": _read_open_loop,
         "controller": _read_controller,
         "reactive": _read_reactive,
@@ -292,8 +292,7 @@ def _read_controller(data: dict[str, Any], model: POMDP) -> Controller:
         for name, target in following.items():
             a = position(name, model.actions, "action", f"{place}.next")
             successor[k, a] = _read_successors(target, model, len(nodes), f"{place}.next.{name}")
-        for a in np.flatnonzero(act[k]):
-            name = model.actions[a]
+        for name in (model.actions[a] for a in np.flatnonzero(act[k])):
             if name not in following:
                 raise ModelError(
                     f'{place}.next lacks "{name}", which the node may do; for example "{name}": {k}'
@@ -345,7 +344,7 @@ def _read_distribution(value: Any, model: POMDP, place: str) -> np.ndarray:
 
 def _named(row: np.ndarray, names: Sequence[str]) -> str | dict[str, float]:
     """A distribution as a file shows it: the name where it is certain, else the positive probabilities."""
-    used = np.flatnonzero(row)
+    used = np.flatnonzero(row).tolist()
     if len(used) == 1 and row[used[0]] == 1.0:
         return names[used[0]]
     return {names[a]: float(row[a]) for a in used}

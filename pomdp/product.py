@@ -1,9 +1,9 @@
 """The product chain of a model and a controller, K x S states, kept in factors; imports pomdp.policy.
 
-Its matrix has up to K * nnz(T) * O entries and takes longer to assemble than to use. The factors do the same:
-`W_a[m, s'] = sum_o Z_a[s', o] V[successor(m, a, o), s']`, then `sum_a act(a|m) T_a W_a[m]`. Nodes with the same
-successors after an action share a row of W, which makes the work for a window or a reactive policy smaller by
-the number of observations.
+Its matrix has up to K * nnz(T) * O entries and takes longer to assemble than to use. The factors do the
+same: `W_a[m, s'] = sum_o Z_a[s', o] V[successor(m, a, o), s']`, then `sum_a act(a|m) T_a W_a[m]`. Nodes with
+the same successors after an action share a row of W, which makes the work for a window or a reactive policy
+smaller by the number of observations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Exact J of a policy in float64, its value vectors and its expected steps; imports pomdp's policies, chains.
 
 `evaluate` solves the product chain of model and policy (`pomdp.product`, `pomdp.discounted`) and returns
-nothing whose verified error exceeds 1e-10 of the largest value; `evaluate_exact` is rational, for small products.
+nothing whose verified error exceeds 1e-10 of the largest value; `evaluate_exact` is rational, for small
+products.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ def evaluate(model: POMDP, policy: Policy, criterion: Criterion) -> float:
 
 
 def expected_steps(model: POMDP, policy: Policy, criterion: Criterion) -> float:
-    """`E[sum_t gamma^t 1{s_t is not terminal}]` over the t of the criterion: what a cost of 1 a step adds up to.
+    """`E[sum_t gamma^t 1{s_t is not terminal}]` over the criterion's t: the sum of a cost of 1 a step.
 
-    A terminal state is one that every action leaves unchanged with reward 0 (`model.terminal`). A step's cost
-    is discounted like any reward, so J with cost c a step is `J - c * expected_steps`. Undiscounted this is the
-    mean number of steps taken before the end or the horizon; for ever without terminal states it is the number
-    of discounted steps, `1 / (1 - gamma)`. Source: M1 §1.7.3 (the E[steps] of the cost of agency).
+    A terminal state is one that every action leaves unchanged with reward 0 (`model.terminal`). A step's
+    cost is discounted like any reward, so J with cost c a step is `J - c * expected_steps`. Undiscounted
+    this is the mean number of steps taken before the end or the horizon; for ever without terminal states it
+    is the number of discounted steps, `1 / (1 - gamma)`. Source: M1 §1.7.3 (the E[steps] of the cost of
+    agency).
     """
     steps = np.broadcast_to(np.where(model.terminal, 0.0, 1.0), model.R.shape)
     return _expected_return(model, policy, criterion, steps)
