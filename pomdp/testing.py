@@ -42,7 +42,7 @@ MAX_REWARD = 10
 def distributions(
     draw: st.DrawFn, size: int, *, density: str = "any", support: Sequence[int] | None = None
 ) -> dict[int, Fraction]:
-    """A distribution on 0..size-1 as {index: positive Fraction}; `support` names the indices allowed (None: all).
+    """A distribution on 0..size-1 as {index: positive Fraction}, within `support` (None: everywhere).
 
     density: "any"; "sparse", at most two entries; "dense", every allowed entry positive.
     """
@@ -161,14 +161,18 @@ def reactives(draw: st.DrawFn, model: POMDP, *, deterministic: bool | None = Non
 @st.composite
 def alpha_vectors(draw: st.DrawFn, model: POMDP, *, max_vectors: int = 3) -> AlphaVectors:
     """One to `max_vectors` alpha vectors of integers from -10 to 10, each with an action."""
-    K = draw(st.integers(1, max_vectors)) entry = st.integers(-MAX_REWARD, MAX_REWARD) vectors =
-    [[draw(entry) for _ in range(model.num_states)] for _ in range(K)] return AlphaVectors(np.array(vectors),
-    np.array([draw(st.integers(0, model.num_actions - 1)) for _ in vectors]))
+    K = draw(st.integers(1, max_vectors))
+    entry = st.integers(-MAX_REWARD, MAX_REWARD)
+    vectors = [[draw(entry) for _ in range(model.num_states)] for _ in range(K)]
+    actions = [draw(st.integers(0, model.num_actions - 1)) for _ in range(K)]
+    return AlphaVectors(np.array(vectors), np.array(actions))
 
 
-@st.composite def criteria(draw: st.DrawFn, *, max_horizon: int = 4, discounted: bool = True, finite: bool =
-True) -> Criterion:
-    """A criterion: without a horizon and discount < 1 (`discounted`), or with a horizon, where it may be 1 (`finite`)."""
+@st.composite
+def criteria(
+    draw: st.DrawFn, *, max_horizon: int = 4, discounted: bool = True, finite: bool = True
+) -> Criterion:
+    """A discount below 1 for ever (`discounted`) or a horizon with a discount up to 1 (`finite`)."""
     if not discounted and not finite:
         raise ValueError("criteria needs discounted=True, finite=True or both")
     if finite and (not discounted or draw(st.booleans())):
@@ -197,8 +201,6 @@ def _check_request(
     if density not in DENSITIES:
         raise ValueError(f"density {density!r} is none of {', '.join(DENSITIES)}")
     if unreachable and max_states < 2 + terminal:
-        raise ValueError(f"an unreachable state needs max_states of at least {2 + terminal}, not
-        {max_states}")
+        raise ValueError(f"an unreachable state needs max_states >= {2 + terminal}, not {max_states}")
     if impossible and max_observations < 2:
-        raise ValueError(f"an impossible observation needs max_observations of at least 2, not
-        {max_observations}")
+        raise ValueError(f"an impossible observation needs max_observations >= 2, not {max_observations}")
