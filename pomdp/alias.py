@@ -1,9 +1,9 @@
-"""Alias tables with integer thresholds: one word and one 4-byte entry draw an outcome; imports numpy, scipy, pomdp.rational.
+"""Alias tables with integer thresholds: one word and one entry draw an outcome; imports pomdp.rational.
 
 A row of n outcomes gets 2^k >= n columns. The top k bits of a random word name the column, the bits below are
-compared with the column's threshold: the column's own outcome below it, its alias from there on. Columns are a
-power of two so that one word serves both, exactly and independently: no float takes part in a draw, and every
-engine that has the words draws the same outcomes.
+compared with the column's threshold: the column's own outcome below it, its alias from there on. Columns
+are a power of two so that one word serves both, exactly and independently: no float takes part in a draw,
+and every engine that has the words draws the same outcomes.
 
 A packed entry holds a 22-bit threshold above a 10-bit alias. Rows of more than 1024 outcomes make the table
 wide: thresholds of 32 bits in one array, aliases in another, and a draw takes a second word.
@@ -27,7 +27,7 @@ ALIAS_BITS = 10
 ALIAS_MASK = np.uint32(2**ALIAS_BITS - 1)
 THRESHOLD_MASK = np.uint32(2**32 - 2**ALIAS_BITS)
 
-# Below this size a table lies in a core's own cache whatever its form, and the form with fewest look-ups wins.
+# Below this size a table lies in a core's own cache in any form, and the fewest look-ups win.
 SMALL_BYTES = 2**18
 # JAX indexes with 32 bits, signed.
 MAX_ENTRIES = 2**31 - 1
@@ -44,9 +44,9 @@ class AliasTable:
     """Distributions of R rows, ready to be drawn from with `draw`.
 
     `bits`: k, with 2^k columns in every row (in a ragged table, in the largest). `entries` uint32 `[N]`:
-    threshold * 2^10 + alias, or 32-bit thresholds where `aliases` uint32 `[N]` is there (wide). `outcomes` uint32
-    `[N]`: the outcome of each column, None where the column is the outcome. `offsets`, `row_bits` uint32 `[R]`:
-    where each row begins and its own k, None where all rows have 2^bits columns.
+    threshold * 2^10 + alias, or 32-bit thresholds where `aliases` uint32 `[N]` is there (wide). `outcomes`
+    uint32 `[N]`: the outcome of each column, None where the column is the outcome. `offsets`, `row_bits`
+    uint32 `[R]`: where each row begins and its own k, None where all rows have 2^bits columns.
     """
 
     bits: int
@@ -65,9 +65,9 @@ class AliasTable:
     def build(cls, rows: RationalMatrix | csr_array) -> AliasTable:
         """The table of row-stochastic `rows` `[R, C]`, exact or float64.
 
-        Outcome c of row i is drawn with a probability that differs from `rows[i, c]` by less than 2^-(22 + k),
-        2^k being the columns of the row (2^-(32 + k) in a wide table), and never if `rows[i, c]` is 0. Float rows
-        add the rounding of their sum. Raises AliasError where a row is no distribution.
+        Outcome c of row i is drawn with a probability that differs from `rows[i, c]` by less than 2^-(22 +
+        k), 2^k being the columns of the row (2^-(32 + k) in a wide table), and never if `rows[i, c]` is 0.
+        Float rows add the rounding of their sum. Raises AliasError where a row is no distribution.
         """
         support = _Support.of(rows)
         form = _form(support)
@@ -148,7 +148,7 @@ def pair(weights: np.ndarray, full: int) -> tuple[np.ndarray, np.ndarray]:
     rest = sorted_weights[rows, np.minimum(heavy, W - 1)]
     thresholds, aliases = np.zeros_like(weights), np.tile(np.arange(W), (R, 1))
     for _ in range(W):
-        # What is left of the heavy column is itself the column to fill once it is light, or no light one is left.
+        # Once the heavy column is light, it is itself the one to fill; so are all without a heavy one left.
         fill_light = (light < first_heavy) & ((rest > full) | (heavy >= W))
         position = np.where(fill_light, light, np.minimum(heavy, W - 1))
         giver = np.where(fill_light, heavy, heavy + 1)
@@ -166,7 +166,7 @@ def pair(weights: np.ndarray, full: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class _Support:
-    """Rows in CSR order without zeros: `probability` float64 or, with `denominators` `[R]`, integer numerators."""
+    """Rows in CSR order without zeros: `probability` float64, or numerators where there are `denominators`."""
 
     size: int
     starts: np.ndarray
@@ -198,7 +198,7 @@ class _Support:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def counts(self, bits: np.ndarray) -> np.ndarray:
-        """Integers near probability * 2^bits[row], each off by less than 1, that sum to 2^bits in each row."""
+        """Integers near probability * 2^bits[row], off by less than 1, that sum to 2^bits in each row."""
         owner, scale = self.owner(), np.int64(1) << bits.astype(np.int64)
         if self.denominators is None:
             scaled = self.probability * scale[owner]
@@ -220,7 +220,7 @@ class _Support:
     def columns(
         self, chosen: np.ndarray, counts: np.ndarray, width: int, direct: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Counts and outcomes int64 `[len(chosen), width]` of some rows by column, zeros where there is none."""
+        """Counts and outcomes int64 `[len(chosen), width]` of some rows by column, zeros elsewhere."""
         sizes = np.diff(self.starts)[chosen]
         row = np.repeat(np.arange(len(chosen)), sizes)
         nth = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -242,7 +242,7 @@ class _Form:
 
 
 def _form(support: _Support) -> _Form:
-    """The form with the fewest look-ups a draw among those that are small, or not much larger than the smallest."""
+    """The form with the fewest look-ups among those that are small or near the smallest."""
     row_bits = np.array([(int(n) - 1).bit_length() for n in np.diff(support.starts)])
     R, most, all_columns = len(row_bits), int(row_bits.max()), (support.size - 1).bit_length()
     wide = most > ALIAS_BITS

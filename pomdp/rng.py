@@ -1,8 +1,8 @@
 """Counter-based random words: a pure function of (seed, stream, episode, step); imports only numpy.
 
-Threefry-2x32 with 20 rounds, key (seed, stream), counter (episode, step). No state is carried from one draw to
-the next, so any single episode can be drawn again alone, on any device and in any engine. The same lines serve
-numpy and JAX: they use only `+ ^ << >> |` on arrays of uint32, where both wrap around.
+Threefry-2x32 with 20 rounds, key (seed, stream), counter (episode, step). No state is carried from one draw
+to the next, so any single episode can be drawn again alone, on any device and in any engine. The same lines
+serve numpy and JAX: they use only `+ ^ << >> |` on arrays of uint32, where both wrap around.
 Source: Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3 (SC 2011).
 """
 
@@ -17,7 +17,7 @@ Words = TypeVar("Words")
 
 LIMIT = 2**32
 
-# One stream for each kind of draw, so that a policy that draws no actions leaves the world's draws as they are.
+# One stream for each kind of draw: whether a policy draws its actions leaves the world's draws alone.
 DYNAMICS, ACTION, START, WIDE = 0, 1, 2, 3
 """Streams: next state and observation; action; start state; thresholds of alias tables with wide rows."""
 
@@ -26,14 +26,14 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 class SeedError(ValueError):
-    """A seed, stream, episode or step that is no 32-bit number; the message names it and shows a right one."""
+    """A seed, stream, episode or step that is no 32-bit number; the message shows a right one."""
 
 
 def block(seed: Words, stream: Words, episode: Words, step: Words) -> tuple[Words, Words]:
     """The two words of one threefry-2x32-20 block; all arguments uint32 arrays that broadcast together.
 
-    In numpy at least one argument must be an array of one axis or more: numpy warns of wrap-around in scalars.
-    `words` takes care of that and of plain integers.
+    In numpy at least one argument must be an array of one axis or more: numpy warns of wrap-around in
+    scalars. `words` takes care of that and of plain integers.
     """
     x0: Any = episode
     x1: Any = step
