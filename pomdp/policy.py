@@ -281,6 +281,8 @@ def _read_open_loop(data: dict[str, Any], model: POMDP) -> OpenLoop:
 def _read_controller(data: dict[str, Any], model: POMDP) -> Controller:
     entries(data, {"kind", "start", "nodes"}, "the controller")
     nodes = as_list(data["nodes"], "nodes")
+    if not nodes:
+        raise ModelError("nodes is empty; a controller has at least one")
     act = np.zeros((len(nodes), model.num_actions))
     # A node follows itself after actions it never takes.
     successor = np.tile(np.arange(len(nodes))[:, None, None], (1, model.num_actions, model.num_observations))
