@@ -38,10 +38,12 @@ $(RUN):
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: pyproject.toml constraints.txt | $(RUN)
+	@echo 'Installing into $(VENV), once; this takes some minutes.'
 	$(INSTALL) .
 	@touch $@
 
 $(VENV)/installed-test: pyproject.toml constraints.txt | $(RUN)
+	@echo 'Installing into $(VENV) with what the tests need, once; this takes some minutes.'
 	$(INSTALL) '.[test,oracles]'
 	@touch $@ $(VENV)/installed
 

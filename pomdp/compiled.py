@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -27,15 +27,16 @@ def compiled(function: Function) -> Function:
     It runs without the interpreter's lock. Numba's own settings stay as the user has them, NUMBA_CACHE_DIR
     included; where nothing can be written it compiles in every process.
     """
-    folder = None if numba.config.CACHE_DIR else cache_folder("numba")
+    settings: Any = numba.config
+    folder = None if settings.CACHE_DIR else cache_folder("numba")
     if folder is None:
-        return numba.njit(nogil=True, cache=bool(numba.config.CACHE_DIR))(function)
+        return cast(Function, numba.njit(nogil=True, cache=bool(settings.CACHE_DIR))(function))
     # Numba fixes the place when it decorates; the setting is put back so that nobody else's functions move.
-    numba.config.CACHE_DIR = str(folder / sources_hash(Path(__file__).parent))
+    settings.CACHE_DIR = str(folder / sources_hash(Path(__file__).parent))
     try:
-        return numba.njit(nogil=True, cache=True)(function)
+        return cast(Function, numba.njit(nogil=True, cache=True)(function))
     finally:
-        numba.config.CACHE_DIR = ""
+        settings.CACHE_DIR = ""
 
 
 @lru_cache
