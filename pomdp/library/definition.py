@@ -43,7 +43,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        """Canonical name with every argument, such as `tmaze:4:9/10`; `task(name)` gives the same task."""
+        """Canonical name with every argument, such as `tmaze:4:0.9`; `task(name)` gives the same task."""
         return self.model.name
 
     def criterion(self) -> Criterion:

@@ -1,4 +1,4 @@
-"""Drift: the belief moves although nothing is ever seen; imports pomdp.library alone."""
+"""Drift: the belief moves although nothing is ever seen; imports pomdp.library, criterion."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from pomdp.rational import read_rational
 
 @dataclass(frozen=True)
 class Parameter:
-    """An argument: an exact rational in [low, high], whole where `whole`, required where it has no default."""
+    """An argument: an exact rational in [low, high], whole if `whole`, required if it has no default."""
 
     name: str
     low: Fraction

@@ -1,4 +1,4 @@
-"""The scrolled-out flip: an own action long past decides what a flag means; imports pomdp.library alone."""
+"""The scrolled-out flip: an own action long past decides what a flag means; imports pomdp.library."""
 
 from __future__ import annotations
 

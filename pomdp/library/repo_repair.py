@@ -1,4 +1,4 @@
-"""Repository repair: run tests, read, patch, finish; imports pomdp.library alone."""
+"""Repository repair: run tests, read, patch, finish; imports pomdp.library, criterion."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ COST = Fraction(1, 20)  # of every call but `finish`
 SOURCE = "M1 §1.3: the three-tool harness on a repository with a failing test, made into a task"
 TOKENS = (
     "This project's choice: a call of run-tests or read-file is one short line (20 tokens), a patch carries "
-    "the new content (120), finish a sentence (40); a failing test log is long (400), a file somewhat shorter "
-    "(300), a passing run or an import error short (40), an acknowledgement one line (20)."
+    "the new content (120), finish a sentence (40); a failing test log is long (400), a file shorter (300), "
+    "a passing run or an import error short (40), an acknowledgement one line (20)."
 )
 
 
@@ -77,7 +77,7 @@ def _make(name: str, places: Fraction, causes: Fraction) -> Task:
 
 
 def _best_plan(criterion: Criterion, plans: tuple[tuple[int, int], ...]) -> Fraction:
-    """Best of finishing at once (0) and, for each (looks, left), looking, patching one of `left` bugs, finishing.
+    """Best of finishing at once (0) and, for each (looks, left): look, patch one of `left` bugs, finish.
 
     The bugs left after a look are equally likely whatever it showed: looks change the patch, not the plan.
     """

@@ -1,4 +1,4 @@
-"""Ticket routing: classify into 12 categories, then route to 4 teams; imports pomdp.library alone."""
+"""Ticket routing: classify into 12 categories, then route to 4 teams; imports pomdp.library, criterion."""
 
 from __future__ import annotations
 

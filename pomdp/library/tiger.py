@@ -1,4 +1,4 @@
-"""The tiger task: two doors, a noisy ear; imports pomdp.library alone."""
+"""The tiger task: two doors, a noisy ear; imports pomdp.library, criterion."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ ACTIONS = ("listen", "open-left", "open-right")
 HEARD = STATES  # what is heard is named after the side it points to
 SOURCE = "Kaelbling, Littman and Cassandra, Artificial Intelligence 101 (1998): the tiger problem"
 TOKENS = (
-    "This project's choice: calls have one short argument (20 tokens), what is heard is one line (20), so that "
-    "a budget in tokens counts steps."
+    "This project's choice: calls have one short argument (20 tokens), what is heard is one line (20), so "
+    "that a budget in tokens counts steps."
 )
 
 

@@ -1,4 +1,4 @@
-"""The T-maze: a cue at the entrance decides the turn n steps later; imports pomdp.library alone."""
+"""The T-maze: a cue at the entrance decides the turn n steps later; imports pomdp.library, criterion."""
 
 from __future__ import annotations
 
