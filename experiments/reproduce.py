@@ -61,13 +61,14 @@ def reproduce(
     names: Iterable[str], *, out: Path, results: Path, jobs: int | None, argv: Sequence[str], update: bool
 ) -> list[Reproduced]:
     """Run the studies into `out`; compare with `results`, or write it where `update` says so."""
+    presets = {name: parameters_of(load_study(name), "small") for name in names}
     clear(out)
     done = []
-    for name in names:
+    for name, parameters in presets.items():
         folder = out / _plain_name(name)
         run = run_study(
             name,
-            parameters_of(load_study(name), "small"),
+            parameters,
             preset="small",
             folder=folder,
             jobs=jobs,
@@ -120,7 +121,7 @@ def publish(run: Run, tables: dict[str, pd.DataFrame], target: Path) -> None:
     incomplete = [*run.with_status("failed"), *run.with_status("skipped")]
     if incomplete:
         raise StudyError(
-            f"study {study_name(run.study)}: {len(incomplete)} cells did not finish, results stay as they are; "
+            f"study {study_name(run.study)}: {len(incomplete)} cells did not finish, results are kept; "
             f"the first: {incomplete[0].cell}: {_first_line(incomplete[0].message)}"
         )
     if target.exists():

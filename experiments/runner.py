@@ -9,15 +9,11 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import signal
 import sys
-import threading
 import time
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,24 +23,16 @@ from joblib.externals.loky import get_reusable_executor
 from tqdm import tqdm
 
 from experiments import provenance
-from experiments.records import Record, plain, read_other_records, read_records, record_key, write_record
+from experiments.records import Record, read_other_records, read_records, record_key
 from experiments.sources import source_hash
-from experiments.study import Skipped, Study, StudyError, grid, load_study, seed_list, study_name
+from experiments.study import Study, StudyError, grid, load_study, seed_list, study_name
+from experiments.worker import Task, work
 
 MARKER = ".hpomdp-run"
 
 
 class Interrupted(Exception):
     """Ctrl-C: what was finished stays; the same command goes on from there."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """One cell with one seed, and the key of its record."""
-
-    key: str
-    cell: dict[str, Any]
-    seed: int | None
 
 
 @dataclass(frozen=True)
@@ -99,6 +87,8 @@ def run_study(
     source = source_hash(Path(study.__file__))
     seeds_used = seed_list(study, seeds)
     tasks = tasks_of(study, parameters, seeds_used)
+    if jobs is not None and jobs < 1:
+        raise StudyError(f"--jobs is {jobs}; a run needs at least one process, such as --jobs 2")
     workers = max(1, min(jobs or joblib.cpu_count(), len(tasks)))
     opening = provenance.manifest(
         study=study_name(study), preset=preset, parameters=parameters, seeds=seeds_used, source=source,
@@ -186,17 +176,21 @@ def _compute(
 ) -> dict[str, Record]:
     if not tasks:
         return {}
+    # Worker processes outlive a change of the current folder.
     reference = str(Path(reference).resolve()) if reference.endswith(".py") else reference
+    target = str(folder.resolve())
     threads = max(1, joblib.cpu_count() // workers)
+    _workers_for(source)
     finished: dict[str, Record] = {}
     with tqdm(
         total=total, initial=total - len(tasks), desc=name, unit="cell", file=sys.stderr, disable=None
     ) as bar:
         try:
-            with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=threads):
-                calls = (
-                    joblib.delayed(_work)(reference, source, str(folder), task, os.getpid()) for task in tasks
-                )
+            # With one process joblib would compute here, where a study could catch Ctrl-C or end the program;
+            # two processes fed one cell at a time compute one cell at a time.
+            processes = max(2, workers)
+            with joblib.parallel_config(backend="loky", n_jobs=processes, inner_max_num_threads=threads):
+                calls = (joblib.delayed(work)(reference, source, target, task, os.getpid()) for task in tasks)
                 # One cell at a time and no reserve: a kill then interrupts only running cells.
                 pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=workers)
                 for record in pool(calls):
@@ -206,62 +200,31 @@ def _compute(
                     if failures:
                         bar.set_postfix(failed=failures)
         except KeyboardInterrupt:
+            _end_workers()
             done = total - len(tasks) + len(finished)
             raise Interrupted(
                 f"interrupted: {done} of {total} records are kept; the same command goes on"
             ) from None
-        finally:
-            # The next run starts fresh processes, so that it sees the sources as they are then.
-            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+        except BaseException:
+            _end_workers()
+            raise
     return finished
 
 
-def _work(reference: str, source: str, folder: str, task: Task, parent: int) -> Record:
-    """Compute one task in a worker and write its record."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with(parent)
-    study = _worker_study(reference, source)
-    record = Record(study_name(study), task.key, task.cell, task.seed, source, "done")
-    begin, cpu = time.perf_counter(), time.process_time()
-    try:
-        outcome = study.run(dict(task.cell), task.seed)
-        rows = tuple(plain(dict(row), f"row {index}") for index, row in enumerate(outcome.rows))
-        record = replace(record, rows=rows, applied=outcome.applied)
-    except Skipped as reason:
-        record = replace(record, status="skipped", message=str(reason))
-    except Exception as error:
-        message = f"{type(error).__name__}: {error}"
-        record = replace(record, status="failed", message=f"{message}\n{traceback.format_exc()}")
-    record = replace(
-        record,
-        seconds=time.perf_counter() - begin,
-        cpu_seconds=time.process_time() - cpu,
-        device=provenance.device(),
-    )
-    write_record(Path(folder), record)
-    return record
+_seen_by_workers: set[str] = set()
+"""Source hashes that the living worker processes have loaded; kept here because joblib keeps processes."""
 
 
-@lru_cache(maxsize=1)
-def _worker_study(reference: str, source: str) -> Study:
-    study = load_study(reference)
-    if source_hash(Path(study.__file__)) != source:
-        raise StudyError("the sources changed while the study ran; start it again")
-    return study
+def _workers_for(source: str) -> None:
+    # A process that has imported one version of a module would go on with it.
+    if _seen_by_workers - {source}:
+        _end_workers()
+    _seen_by_workers.add(source)
 
 
-@lru_cache(maxsize=1)
-def _end_with(parent: int) -> None:
-    # A worker that outlives its killed parent would meet the resumed run in the same cells.
-    if os.getppid() != parent:
-        os._exit(1)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+def _end_workers() -> None:
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    _seen_by_workers.clear()
 
 
 @contextmanager

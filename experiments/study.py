@@ -101,7 +101,7 @@ def study_name(study: Study | ModuleType) -> str:
 
 
 def shipped_studies() -> list[str]:
-    """Names of the studies in this package: the files with a question and cells, found without running them."""
+    """Names of the studies in this package: the files with a question and cells; none of them is run."""
     return sorted(path.stem for path in FOLDER.glob("*.py") if _is_study(path))
 
 

@@ -1,4 +1,4 @@
-"""Tables of a study: what each column is, how a table is stored and printed. Imports pandas, no plotting.
+"""Tables of a study: what each column is, how a table is stored and printed. Imports pandas late.
 
 A table is stored three times: Parquet and CSV hold the numbers in full, LaTeX shows them. An interval is two
 columns `NAME_lower` and `NAME_upper`; in print its ends are rounded outward, so that the printed interval
@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from pathlib import Path
-from typing import Literal
-
-import pandas as pd
+from typing import TYPE_CHECKING, Literal
 
 from experiments.records import replace_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Kind = Literal["key", "exact", "interval", "estimate", "ignore"]
 UNDEFINED = "--"
@@ -128,6 +129,8 @@ def write_table(table: Table, frame: pd.DataFrame, folder: Path, note: str = "")
 
 def read_table(table: Table, folder: Path) -> pd.DataFrame:
     """Read a stored table; TableError where the folder has none."""
+    import pandas as pd
+
     path = folder / f"{table.name}.parquet"
     if not path.is_file():
         raise TableError(f"{folder} holds no table {table.name}; run the study first")
@@ -141,6 +144,8 @@ def read_tables(tables: tuple[Table, ...], folder: Path) -> dict[str, pd.DataFra
 
 def printed(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
     """The table as texts, one column per declared column: intervals as [lower, upper], undefined as --."""
+    import pandas as pd
+
     shown: dict[str, list[str]] = {}
     for column in table.columns:
         if column.kind == "interval":
@@ -193,6 +198,8 @@ def interval_text(lower: float, upper: float, digits: int) -> str:
     """[lower, upper] with ends rounded outward at the place of the `digits`-th digit of the larger end."""
     if math.isnan(lower) or math.isnan(upper):
         return UNDEFINED
+    if lower == upper and float(lower).is_integer():
+        return f"{abs(lower) if lower == 0 else lower:.0f}"
     largest = max(abs(lower), abs(upper))
     place = 0 if largest == 0 else min(0, math.floor(math.log10(largest)) + 1 - digits)
     low, high = _round(lower, place, ROUND_FLOOR), _round(upper, place, ROUND_CEILING)
