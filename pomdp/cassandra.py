@@ -59,7 +59,7 @@ _VALUES = {"reward": False, "rewards": False, "cost": True, "costs": True}
 
 
 def read(path: str | Path, limits: Limits = LIMITS) -> POMDP:
-    """The model in a file, with the file's name less its suffix. Raises FormatError, also for want of a file."""
+    """The model in a file, named after it. Raises FormatError, also where the file cannot be read."""
     label = str(path).encode("utf-8", "backslashreplace").decode()
     try:
         # Bytes that are not UTF-8, as in comments of old files, are carried along and can only not be names.
@@ -238,7 +238,7 @@ class _Grammar:
         if len(words) != states.count:
             expected = f"{states.count} probabilities, a state, or `start include:` with states"
             raise self.tokens.error(f"{len(words)} numbers in the start", expected, line)
-        return normalised(entries, self.meter, line, "a start", lambda: "`start: uniform`")[0]
+        return normalised(entries, self.meter, line, lambda: "a start", lambda: "`start: uniform`")[0]
 
     def _tables(self, found: str, line: int) -> _Tables:
         """The tables, made when they are first needed: by then the sizes must be known."""

@@ -7,14 +7,15 @@ those that agree on the reward are not told apart.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 from pomdp.cassandra_tokens import EVERY, ZERO, Meter, Names
 from pomdp.rational import RationalMatrix
 
 # What a rule sets, and its place in the file: of two rules for one outcome the later one holds.
-_Set = tuple[int, Fraction]
-_NONE: _Set = (-1, ZERO)
+_Set = tuple[int, int, int]  # place, numerator, denominator
+_NONE: _Set = (-1, 0, 1)
 # A sum of two rationals takes as long as this many assignments.
 _OPERATION = 10
 
@@ -26,9 +27,10 @@ class _Rules:
 
     def __init__(self) -> None:
         self.any = _NONE
-        self.by_next: dict[int, _Set] = {}
-        self.by_observation: dict[int, _Set] = {}
-        self.by_both: dict[int, dict[int, _Set]] = {}
+        # Most files name neither, so the tables are made when they are needed.
+        self.by_next: dict[int, _Set] | None = None
+        self.by_observation: dict[int, _Set] | None = None
+        self.by_both: dict[int, dict[int, _Set]] | None = None
 
 
 class Rewards:
@@ -39,6 +41,7 @@ class Rewards:
         self._rules: dict[tuple[int, int], _Rules] = {}
         self._order = 0
         self._line = 0
+        self._lists: dict[int, tuple[list[int], list[int], list[int]]] = {}
 
     def put(self, action: int, state: int, following: int, seen: int, value: Fraction, line: int) -> None:
         """Set R(a, s, s', o) for one outcome, or with EVERY for all in its place."""
@@ -47,16 +50,19 @@ class Rewards:
         rules = self._rules.get((action, state))
         if rules is None:
             rules = self._rules[action, state] = _Rules()
-        rule = (self._order, value)
+        rule = (self._order, value.numerator, value.denominator)
         if following == EVERY and seen == EVERY:
+            self.meter.store(rules.any is _NONE, line)
             rules.any = rule
             return
         if following == EVERY:
-            table, key = rules.by_observation, seen
+            table = rules.by_observation = rules.by_observation or {}
         elif seen == EVERY:
-            table, key = rules.by_next, following
+            table = rules.by_next = rules.by_next or {}
         else:
-            table, key = rules.by_both.setdefault(following, {}), seen
+            rules.by_both = rules.by_both or {}
+            table = rules.by_both.setdefault(following, {})
+        key = following if seen == EVERY else seen
         self.meter.store(key not in table, line)
         table[key] = rule
 
@@ -70,54 +76,78 @@ class Rewards:
         """R(a, s) `[A, S]`, the mean over s' and o under row-stochastic T and Z, negated if it is a cost."""
         rows: list[dict[int, Fraction]] = []
         for a in range(self.actions.count):
+
+            def where(a: int = a) -> str:
+                return f"rewards of action {self.actions[a]}"
+
             row: dict[int, Fraction] = {}
-            denominator = 1
+            common = 1
             for s in range(self.states.count):
-                value = self._expected(a, s, T[a], Z[a])
-                if value:
-                    row[s] = -value if cost else value
-                    denominator = math.lcm(denominator, value.denominator)
-                    # Checked at each step: a common denominator that nobody stops can grow without bound.
-                    self._charge(denominator, f"rewards of action {self.actions[a]}")
-            self.meter.row(denominator, len(row), self._line, f"rewards of action {self.actions[a]}")
+                numerator, denominator = self._expected(a, s, T[a], Z[a])
+                if numerator:
+                    row[s] = Fraction(-numerator if cost else numerator, denominator)
+                    common = math.lcm(common, denominator)
+                    self._charge(common, where)
+            self.meter.row(common, len(row), self._line, where)
             rows.append(row)
         return RationalMatrix.from_rows(rows, self.states.count)
 
-    def _expected(self, a: int, s: int, T: RationalMatrix, Z: RationalMatrix) -> Fraction:
-        """The exact mean of R(a, s, s', o) over the row T(. | s, a) and the rows Z(. | s', a)."""
+    def _expected(self, a: int, s: int, T: RationalMatrix, Z: RationalMatrix) -> tuple[int, int]:
+        """The exact mean of R(a, s, s', o) over the row T(. | s, a) and the rows Z(. | s', a), a fraction."""
         keys = ((a, s), (a, EVERY), (EVERY, s), (EVERY, EVERY))
         rules = [self._rules[key] for key in keys if key in self._rules]
         if not rules:
-            return ZERO
+            return 0, 1
         base = max(r.any for r in rules)
         by_next = [r.by_next for r in rules if r.by_next]
         by_observation = [r.by_observation for r in rules if r.by_observation]
         by_both = [r.by_both for r in rules if r.by_both]
         if not (by_next or by_observation or by_both):
-            return base[1]
-        total = ZERO
-        span = slice(T.indptr[s], T.indptr[s + 1])
-        for following, weight in zip(T.indices[span].tolist(), T.numerators[span].tolist(), strict=True):
+            return base[1], base[2]
+
+        def where() -> str:
+            return f"a reward of [{self.actions[a]}, {self.states[s]}]"
+
+        terms: list[tuple[int, int, int]] = []
+        for following, weight in self._row(T, s):
             known = _latest(base, by_next, following)
             tables = by_observation + [table[following] for table in by_both if following in table]
-            mean = self._mean(known, tables, Z, following) if tables else known[1]
-            if mean:
-                total += mean * weight
-            self._charge(total.denominator, f"a reward of [{self.actions[a]}, {self.states[s]}]")
-        return total / T.denominators[s]
+            if tables:
+                cells = [(weight, *_latest(known, tables, o)[1:]) for o, weight in self._row(Z, following)]
+                known = (0, *self._sum(cells, Z.denominators[following], where))
+            terms.append((weight, known[1], known[2]))
+        return self._sum(terms, T.denominators[s], where)
 
-    def _mean(self, known: _Set, tables: list[dict[int, _Set]], Z: RationalMatrix, s: int) -> Fraction:
-        """The exact mean over the observations of the state s that was reached; `tables` set single ones."""
-        total = ZERO
-        span = slice(Z.indptr[s], Z.indptr[s + 1])
-        for o, weight in zip(Z.indices[span].tolist(), Z.numerators[span].tolist(), strict=True):
-            value = _latest(known, tables, o)[1]
-            if value is not ZERO:
-                total += value * weight
-            self._charge(total.denominator, "an expected reward")
-        return total / Z.denominators[s]
+    def _row(self, matrix: RationalMatrix, i: int) -> list[tuple[int, int]]:
+        """The (column, numerator) pairs of row i."""
+        if id(matrix) not in self._lists:
+            # The current T and Z: an element of an array costs more to reach than one of a list.
+            self._lists = dict(list(self._lists.items())[-1:])
+            parts = (matrix.indptr, matrix.indices, matrix.numerators)
+            self._lists[id(matrix)] = tuple(part.tolist() for part in parts)
+        indptr, indices, numerators = self._lists[id(matrix)]
+        span = slice(indptr[i], indptr[i + 1])
+        return list(zip(indices[span], numerators[span]))
 
-    def _charge(self, denominator: int, where: str) -> None:
+    def _sum(
+        self, terms: list[tuple[int, int, int]], weights: int, where: Callable[[], str]
+    ) -> tuple[int, int]:
+        """Sum of w n / d over `terms` (w, n, d), divided by the sum `weights` of all w, in lowest terms."""
+        numerator, denominator = 0, 1
+        for weight, n, d in terms:
+            if n:
+                if d != denominator:
+                    common = math.lcm(denominator, d)
+                    numerator *= common // denominator
+                    n *= common // d
+                    denominator = common
+                numerator += weight * n
+            self._charge(denominator, where)
+        denominator *= weights
+        divisor = math.gcd(numerator, denominator)
+        return numerator // divisor, denominator // divisor
+
+    def _charge(self, denominator: int, where: Callable[[], str]) -> None:
         """Count an operation on rationals; long ones, whose common divisors are slow to find, count more."""
         bits = denominator.bit_length()
         if bits > self.meter.limits.bits:

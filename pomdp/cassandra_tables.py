@@ -94,11 +94,14 @@ class Kernel:
         self, action: int, state: int, start: Mapping[int, Fraction], line: int
     ) -> tuple[dict[int, Fraction], bool]:
         """One row divided by its sum, and whether that changed it."""
+
+        def where() -> str:
+            return f"{self._kind} row [{self.actions[action]}, {self.states[state]}]"
+
         row = self._rows.pop(action * self.states.count + state, None)
-        where = f"{self._kind} row [{self.actions[action]}, {self.states[state]}]"
         if row is None:
             example = self._example(action, state, {})
-            raise self.meter.error(line, f"found no {where}, expected one such as {example}")
+            raise self.meter.error(line, f"found no {where()}, expected one such as {example}")
         entries = row.entries
         if row.reset:
             self.meter.store(len(start), row.line)
@@ -139,12 +142,18 @@ class Kernel:
 
 
 def normalised(
-    entries: dict[int, Fraction], meter: Meter, line: int, where: str, example: Callable[[], str]
+    entries: dict[int, Fraction],
+    meter: Meter,
+    line: int,
+    where: Callable[[], str],
+    example: Callable[[], str],
 ) -> tuple[dict[int, Fraction], bool]:
     """Nonzero probabilities divided by their exact sum, and whether it was near 1 but not 1.
 
-    Raises FormatError at `line` naming the distribution `where`, with a right one from `example()`.
+    Raises FormatError at `line` naming the distribution as `where()` says, with a right one from `example()`.
     """
+    if len(entries) == 1 and ONE in entries.values():
+        return entries, False
     denominator = 1
     for d in {v.denominator for v in entries.values()}:
         denominator = math.lcm(denominator, d)
@@ -156,6 +165,7 @@ def normalised(
     if total == denominator:
         return entries, False
     if abs(total - denominator) > ROW_TOLERANCE * denominator:
-        raise meter.error(line, f"found {where} that sums to {total / denominator:.10g}, expected 1 "
-                          f"(within {float(ROW_TOLERANCE):g}): for example {example()}")  # fmt: skip
+        found = f"{where()} that sums to {total / denominator:.10g}"
+        tolerance = float(ROW_TOLERANCE)
+        raise meter.error(line, f"found {found}, expected 1 within {tolerance:g}: for example {example()}")
     return {j: Fraction(n, total) for j, n in numerators.items()}, True

@@ -23,13 +23,14 @@ SECTIONS = (*PREAMBLE, "T", "O", "R")
 # Words of the grammar; the format has no way to quote them, so none can be a name.
 RESERVED = frozenset((*SECTIONS, "include", "exclude", "uniform", "identity", "reset", "reward", "cost"))
 
-MAX_NAME = 200
+MAX_NAME = 200  # characters
 # Larger rewards would overflow a float once they are added up.
 MAX_REWARD = Fraction(10) ** 300
 _MAX_PROBABILITY = 1 + ROW_TOLERANCE
 _PIECE = 1 << 16
 _CACHE = 100_000
-_NEAR = 2_000  # comparing a misspelt name with more names than this takes longer than a reader waits
+# Comparing a misspelt name with more or longer names takes longer than a person waits for an error.
+_NEAR_NAMES, _NEAR_LENGTH = 1_000, 60
 
 
 class FormatError(ModelError):
@@ -53,7 +54,7 @@ class Limits:
     states: int = 1_000_000
     actions: int = 10_000
     observations: int = 1_000_000
-    entries: int = 10_000_000
+    entries: int = 5_000_000
     steps: int = 100_000_000
     bits: int = 12_000
     total_bits: int = 4_000_000_000
@@ -85,12 +86,12 @@ class Meter:
         if self.steps > self.limits.steps:
             raise self._exceeded(line, f"wildcards or rewards that expand to {self.steps} steps", "steps")
 
-    def row(self, denominator: int, count: int, line: int, where: str) -> None:
-        """Count a row of `count` numbers with a common denominator."""
+    def row(self, denominator: int, count: int, line: int, where: Callable[[], str]) -> None:
+        """Count a row of `count` numbers with a common denominator; `where()` names it in an error."""
         bits = denominator.bit_length()
         self.total_bits += bits * count
         if bits > self.limits.bits:
-            raise self._exceeded(line, f"{where} with a common denominator of {bits} bits", "bits")
+            raise self._exceeded(line, f"{where()} with a common denominator of {bits} bits", "bits")
         if self.total_bits > self.limits.total_bits:
             raise self._exceeded(line, f"exact numbers of {self.total_bits} bits in all", "total_bits")
 
@@ -107,7 +108,7 @@ def shown(word: str) -> str:
 
 
 class Tokens:
-    """The words of a text in order; `:` and `*` are words of their own, `#` starts a comment up to the line's end.
+    """The words of a text in order; `:` and `*` are words of their own, `#` starts a comment to the line end.
 
     The end of the text is the empty word. `line` is that of the word last looked at, from 1.
     """
@@ -283,7 +284,8 @@ class Names:
         """What should have stood in place of a word that is unknown."""
         if self.names is None:
             return f"{_a(self.kind)} from 0 to {self.count - 1}"
-        near = difflib.get_close_matches(word[:MAX_NAME], self.names[:_NEAR], 3)
+        short = [name for name in self.names[:_NEAR_NAMES] if len(name) <= _NEAR_LENGTH]
+        near = difflib.get_close_matches(word[:_NEAR_LENGTH], short, 3)
         if near:
             return f"{_a(self.kind)} such as {', '.join(near)}"
         more = f" ... ({self.count} in all)" if self.count > 8 else ""

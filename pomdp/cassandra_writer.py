@@ -1,8 +1,8 @@
 """A model as Cassandra text that reads back exactly; imports pomdp.model, rational and cassandra_tokens.
 
-The format knows decimals only. A row of probabilities n_i / D without finite decimals is written as n_i c with
-a decimal c near 1 / D: whoever divides a row by its exact sum, as `pomdp.cassandra` does, has n_i / D again,
-and everyone else has numbers that sum to 1 within 1e-11.
+The format knows decimals only. A row of probabilities n_i / D without finite decimals is written as n_i c
+with a decimal c near 1 / D: whoever divides a row by its exact sum, as `pomdp.cassandra` does, has n_i / D
+again, and everyone else has numbers that sum to 1 within 1e-11.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _POSITIONAL = 60  # with more decimal places than this an exponent is easier to 
 def write(model: POMDP) -> str:
     """The model as Cassandra text; `parse` of it has the same exact numbers, names, discount and cost flag.
 
-    Raises FormatError for a name that the format cannot express, with one that it can, and for numbers of over
-    400 digits. A discount or reward without a finite decimal is written p/q, an extension of the format.
+    Raises FormatError for a name that the format cannot express, with one that it can, and for numbers of
+    over 400 digits. A discount or reward without a finite decimal is written p/q, which is our extension.
     """
     states, actions, observations = (
         _names(kind, names)
@@ -86,7 +86,7 @@ def _start(start: dict[int, Fraction], states: Sequence[str]) -> str:
 def _kernel(
     label: str, matrices: Sequence[RationalMatrix], names: tuple[Sequence[str], Sequence[str], Sequence[str]]
 ) -> Iterator[str]:
-    """The statements of T or O: one for all actions where they agree, a word where there is one, or entries."""
+    """The statements of T or O: one for all actions if they agree, a word where there is one, or entries."""
     actions, states, columns = names
     alike = all(_equal(matrix, matrices[0]) for matrix in matrices[1:])
     for action, matrix in zip(["*"] if alike else actions, matrices, strict=False):
