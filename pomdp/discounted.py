@@ -93,18 +93,18 @@ def solve(
 ) -> Solved:
     """V with `V = rewards + discount P V` and a verified error of at most RTOL times the largest |V|.
 
-    `apply` is V -> P V for arrays of the shape of `rewards`, rows of P summing to at most 1; 0 <= discount <
-    1. `assemble` gives P as a matrix over the flat unknowns, None where that is not affordable. BiCGSTAB
-    first, then restarted GMRES, then both with incomplete factors, then sweeps; dense first for few
-    unknowns. Raises ModelError where none reaches the tolerance.
+    `apply` is V -> P V for arrays of the shape of `rewards`, rows of P summing to at most 1; discount is in
+    [0, 1). `assemble` gives P as a matrix over the flat unknowns, None where that is not affordable. Dense
+    elimination for few unknowns, then BiCGSTAB, the same with incomplete factors, GMRES, and sweeps, until
+    one is good enough. Raises ModelError where none is.
     """
     equation = _Equation(apply, rewards, discount)
-    methods: list[tuple[str, Callable[[_Equation], None]]] = [("BiCGSTAB", _bicgstab), ("GMRES", _gmres)]
+    methods: list[tuple[str, Callable[[_Equation], None]]] = [("BiCGSTAB", _bicgstab)]
     if assemble is not None:
         if rewards.size <= DENSE_UNKNOWNS:
             methods.insert(0, ("dense", lambda e: _dense(e, assemble())))
         methods.append(("incomplete LU", lambda e: _factored(e, assemble())))
-    methods.append(("sweeps", _sweeps))
+    methods += [("GMRES", _gmres), ("sweeps", _sweeps)]
     used = "constant"
     while methods and not equation.done:
         used, method = methods.pop(0)
@@ -119,7 +119,7 @@ def solve(
 
 def _bicgstab(equation: _Equation, preconditioner: LinearOperator | None = None, rounds: int = 4) -> None:
     """Corrections by BiCGSTAB, each to what is still missing: its own residual drifts from the true one."""
-    _refine(equation, rounds, lambda A, r, tol: bicgstab(A, r, rtol=tol, maxiter=500, M=preconditioner)[0])
+    _refine(equation, rounds, lambda A, r, tol: bicgstab(A, r, rtol=tol, maxiter=150, M=preconditioner)[0])
 
 
 def _gmres(equation: _Equation, preconditioner: LinearOperator | None = None, rounds: int = 4) -> None:

@@ -21,6 +21,8 @@ from pomdp.policy import Controller
 DENSE_SHARE = 0.15
 # A dense transition matrix of more rows than this would not pay for its memory.
 DENSE_STATES = 4000
+# What a gathered element costs in streamed ones.
+GATHER_COST = 3
 # Gathered indices are kept only up to this many, 256 MiB.
 MAX_GATHERED = 1 << 25
 
@@ -89,10 +91,8 @@ class ProductChain:
         """An upper bound on the number of entries of the assembled matrix."""
         entries = 0
         for branch in self._branches:
-            density = branch.likelihood.nnz / max(1, self.shape[1])
-            T = branch.transition
-            nonzeros = np.count_nonzero(T) if isinstance(T, np.ndarray) else T.nnz
-            entries += int(len(branch.nodes) * nonzeros * density) + 1
+            entered = np.bincount(csr_array(branch.transition).indices, minlength=self.shape[1])
+            entries += len(branch.nodes) * int(entered @ np.diff(branch.likelihood.indptr))
         return entries
 
     @cached_property
@@ -139,8 +139,7 @@ def _gather(successor: np.ndarray, likelihood: csr_array) -> tuple[tuple[np.ndar
     S, C = likelihood.shape
     counts = np.diff(likelihood.indptr)
     width = int(counts.max())
-    # A gathered element costs about three streamed ones.
-    if 3 * width >= C or width * len(successor) * S > MAX_GATHERED:
+    if GATHER_COST * width >= C or width * len(successor) * S > MAX_GATHERED:
         return ()
     found = []
     for j in range(width):

@@ -48,7 +48,7 @@ def distributions(
     """
     allowed = list(range(size)) if support is None else list(support)
     if density == "sparse":
-        allowed = draw(st.lists(st.sampled_from(allowed), min_size=1, max_size=2, unique=True))
+        allowed = sorted({draw(st.sampled_from(allowed)), draw(st.sampled_from(allowed))})
     lowest = 1 if density == "dense" else 0
     weights = [draw(st.integers(lowest, MAX_WEIGHT)) for _ in allowed]
     if not any(weights):
