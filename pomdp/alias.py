@@ -29,6 +29,8 @@ THRESHOLD_MASK = np.uint32(2**32 - 2**ALIAS_BITS)
 
 # Below this size a table lies in a core's own cache in any form, and the fewest look-ups win.
 SMALL_BYTES = 2**18
+# Float rows within this of 1 are divided by their sum.
+SUM_TOLERANCE = 1e-8
 # JAX indexes with 32 bits, signed.
 MAX_ENTRIES = 2**31 - 1
 # Entries of the tables that are built at one time.
@@ -166,7 +168,7 @@ def pair(weights: np.ndarray, full: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class _Support:
-    """Rows in CSR order without zeros: `probability` float64, or numerators where there are `denominators`."""
+    """Rows in CSR order without zeros; `probability` holds numerators where there are `denominators`."""
 
     size: int
     starts: np.ndarray
@@ -184,8 +186,9 @@ class _Support:
             matrix.sum_duplicates()
             matrix.eliminate_zeros()
             sums = np.asarray(matrix.sum(axis=1)).ravel()
-            wrong = np.flatnonzero(~(np.abs(sums - 1) <= 1e-9)).tolist()
-            support = cls(matrix.shape[1], matrix.indptr, matrix.indices, matrix.data, None)
+            wrong = np.flatnonzero(~(np.abs(sums - 1) <= SUM_TOLERANCE)).tolist()
+            data = matrix.data / np.repeat(sums, np.diff(matrix.indptr))
+            support = cls(matrix.shape[1], matrix.indptr, matrix.indices, data, None)
         if wrong or np.any(support.probability < 0):
             where = wrong[0] if wrong else int(support.owner()[np.flatnonzero(support.probability < 0)[0]])
             raise AliasError(
