@@ -1,0 +1,188 @@
+"""The anytime search: trials and point-set rounds until the gap, the time or the memory ends it.
+
+Imports the two sides (pomdp.bounds.upper, lower) and the graph. At every moment the root's bounds are valid; a time
+limit or Ctrl-C between two steps keeps the best. Source: solver design, section 3, "Trials" and "Where to add points".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from pomdp.bounds.flat import Flat, flatten
+from pomdp.bounds.graph import BeliefGraph
+from pomdp.bounds.initial import blind_values, fast_informed_bound
+from pomdp.bounds.lower import LowerBound
+from pomdp.bounds.upper import UpperBound
+from pomdp.criterion import Criterion
+from pomdp.model import POMDP
+
+MEMORY = 3 * 2**30  # bytes of belief points at which the search stops adding more
+DEPTH = 2_000  # longest trial
+
+Progress = Callable[[float, float, float], None]  # (seconds, lower, upper)
+
+
+class Search:
+    """State of one search: graph, both sides, the root."""
+
+    def __init__(self, model: POMDP, criterion: Criterion, seed: int = 0) -> None:
+        """Initial bounds; the search itself is `run`."""
+        self.model = model
+        self.criterion = criterion
+        self.flat: Flat = flatten(model, criterion)
+        self.graph = BeliefGraph(self.flat, fast_informed_bound(self.flat))
+        self.upper = UpperBound(self.graph)
+        self.lower = LowerBound(self.graph, blind_values(self.flat))
+        idx = np.flatnonzero(model.start)
+        val = model.start[idx]
+        self.root = self.graph.add(0, idx, val, val @ self.graph.nodes.Q[idx])
+        self.lower.look_up(self.root)
+        self.random = np.random.default_rng(seed)
+        self.trials = 0
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Lower and upper bound at the start belief."""
+        return float(self.graph.nodes.L[self.root]), float(self.graph.nodes.V[self.root])
+
+    def run(self, gap: float, time_limit: float, progress: Progress | None = None) -> str:
+        """Search until the gap is at most `gap`; says why it ended: `gap`, `time`, `memory` or `interrupt`."""
+        start = time.perf_counter()
+        self._deadline = start + time_limit
+        ended = "gap"
+        share = {"upper": 0.0, "lower": 0.0}
+        rounds = 0
+        try:
+            while True:
+                lower, upper = self.bounds
+                if progress is not None:
+                    progress(time.perf_counter() - start, lower, upper)
+                if upper - lower <= gap:
+                    break
+                if self._late():
+                    ended = "time"
+                    break
+                if self.graph.memory > MEMORY:
+                    ended = "memory"
+                    break
+                rounds += 1
+                began = time.perf_counter()
+                for _ in range(4):
+                    self.trial()
+                    if self._late():
+                        break
+                trials_took = time.perf_counter() - began
+                if share["upper"] <= share["lower"] + trials_took:
+                    share["upper"] += self._timed(self._upper_round)
+                if self.flat.discounted and share["lower"] <= 0.5 * (time.perf_counter() - start):
+                    share["lower"] += self._timed(self._lower_round)
+        except KeyboardInterrupt:
+            ended = "interrupt"
+        return ended
+
+    def _late(self) -> bool:
+        return time.perf_counter() >= self._deadline
+
+    def _timed(self, work: Callable[[], None]) -> float:
+        began = time.perf_counter()
+        work()
+        return time.perf_counter() - began
+
+    def trial(self) -> None:
+        """One walk from the root along greatest uncertainty, then backups of both bounds in reverse."""
+        graph, gamma = self.graph, self.flat.gamma
+        self.trials += 1
+        by_lower = self.trials % 4 == 0
+        sample = self.trials % 2 == 0
+        path = [self.root]
+        node = self.root
+        lower, upper = self.bounds
+        # If every child's gap were below half the root's, grown by 1/gamma a step, backups would halve the root's.
+        allowed = 0.5 * (upper - lower)
+        for depth in range(DEPTH):
+            layer = graph.following(int(graph.nodes.layer[node]))
+            if layer < 0:
+                break
+            self.upper.update(node)
+            self.lower.refresh(node)
+            a = self._lower_greedy(node) if by_lower else int(np.argmax(graph.nodes.Q[node]))
+            allowed = allowed / gamma if gamma > 0 else np.inf
+            first, last = graph.nodes.first[node, a], graph.nodes.first[node, a + 1]
+            kids = graph.children
+            gaps = kids.U[first:last] - kids.L[first:last]
+            excess = np.where(np.isfinite(gaps), kids.probability[first:last] * (gaps - allowed), 0.0)
+            if first == last or excess.max() <= 0.0 or (depth % 8 == 7 and self._late()):
+                break
+            if sample:
+                positive = np.maximum(excess, 0.0)
+                pick = int(self.random.choice(positive.size, p=positive / positive.sum()))
+            else:
+                pick = int(np.argmax(excess))
+            node = self.upper.node_of(int(first) + pick, layer)
+            if graph.nodes.L[node] == -np.inf:
+                self.lower.look_up(node)
+            path.append(node)
+        for node in reversed(path):
+            self.lower.update(node)
+            self.upper.update(node)
+
+    def _lower_greedy(self, node: int) -> int:
+        """The action whose backup of the lower bound is greatest."""
+        graph = self.graph
+        values = np.full(self.flat.A, -np.inf)
+        for a in range(self.flat.A):
+            span = slice(graph.nodes.first[node, a], graph.nodes.first[node, a + 1])
+            expected = graph.children.probability[span] @ graph.children.L[span]
+            values[a] = graph.nodes.reward[node, a] + self.flat.gamma * expected
+        return int(np.argmax(values))
+
+    def _upper_round(self) -> None:
+        """Add the points that carry most of the gap, update visited nodes, sweep."""
+        from pomdp.bounds.upper import score_children
+
+        graph = self.graph
+        visits = self.upper.visits(self.root)
+        lower, upper = self.bounds
+        for i in np.flatnonzero(visits > 0):
+            if visits[i] * (graph.nodes.V[i] - max(graph.nodes.L[i], lower - upper)) > 1e-3 * (upper - lower):
+                graph.expand(int(i))
+                self.lower.refresh(int(i))
+                if graph.nodes.L[i] == -np.inf:
+                    self.lower.look_up(int(i))
+        worth = score_children(self.flat, graph.nodes, graph.children, visits)[: graph.num_children]
+        count = int(np.clip(graph.num_nodes // 10, 8, 200))
+        best = np.argsort(-worth)[:count]
+        owner = self._owners()
+        for c in best:
+            if worth[c] <= 0.0:
+                break
+            layer = graph.following(int(graph.nodes.layer[owner[c]]))
+            node = self.upper.node_of(int(c), layer)
+            self.lower.look_up(node)
+            if self._late():
+                return
+        order = np.flatnonzero(visits > 0)
+        for i in order[np.argsort(-visits[order])]:
+            self.upper.update(int(i))
+            if self._late():
+                return
+        for _ in range(10):
+            if self.upper.sweep() <= 1e-3 * (upper - lower) or self._late():
+                return
+
+    def _owners(self) -> np.ndarray:
+        """The node of which each child is a successor."""
+        graph = self.graph
+        owner = np.zeros(graph.num_children, dtype=np.int64)
+        firsts = graph.nodes.first[: graph.num_nodes]
+        for i in np.flatnonzero(firsts[:, 0] >= 0):
+            owner[firsts[i, 0] : firsts[i, -1]] = i
+        return owner
+
+    def _lower_round(self) -> None:
+        """Evaluate the controller, forget vectors that are best nowhere."""
+        self.lower.prune()
+        self.lower.evaluate()
