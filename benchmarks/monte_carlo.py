@@ -6,7 +6,8 @@ Two models, as in the design's table: Tiger, and a random dense one (100 states,
 both under a window-2 policy (a controller over the last two pairs of action and observation) for 100 steps.
 Rates are steps per CPU second of this process, the best of three passes; "wall" is by the clock, which a busy
 machine slows down. numpy runs the same alias tables over 10,000 lanes with its own SFC64 words. pomdp-py runs
-its environment, without and with its belief update. An accelerator, where JAX finds one, is timed by the clock.
+its environment, without and with its belief update. An accelerator, where JAX finds one, is timed by the
+clock.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import jax  # noqa: E402
-import numpy as np  # noqa: E402
+import jax
+import numpy as np
 
-from pomdp.alias import AliasTable, draw  # noqa: E402
-from pomdp.criterion import Criterion  # noqa: E402
-from pomdp.interop import to_pomdp_py  # noqa: E402
-from pomdp.model import POMDP  # noqa: E402
-from pomdp.policy import Controller  # noqa: E402
-from pomdp.rollout import World  # noqa: E402
-from pomdp.simulate import simulate  # noqa: E402
+from pomdp.alias import draw
+from pomdp.criterion import Criterion
+from pomdp.interop import to_pomdp_py
+from pomdp.model import POMDP
+from pomdp.policy import Controller
+from pomdp.rollout import World
+from pomdp.simulate import simulate
 
 STEPS = 100
 NUMPY_LANES = 10_000
@@ -134,8 +135,10 @@ def run_pomdp_py(model: POMDP, policy: Controller, believe: bool, episodes: int)
     def once() -> int:
         random.seed(1)
         for episode in range(episodes):
-            problem = to_pomdp_py(model, seed=episode) if believe or episode == 0 else problem
-            env, agent = problem.env, problem.agent
+            # Only a run with beliefs needs an agent that starts afresh.
+            if believe or episode == 0:
+                problem = to_pomdp_py(model, seed=episode)
+                env, agent = problem.env, problem.agent
             chosen = agent.policy_model.all
             node, total = 0, 0.0
             for t in range(STEPS):
@@ -151,7 +154,7 @@ def run_pomdp_py(model: POMDP, policy: Controller, believe: bool, episodes: int)
 
 
 def rates(once: Callable[[], int], seconds: float) -> tuple[float, float]:
-    """Steps per CPU second and per second of the clock: the best of PASSES, each `seconds` long or one call."""
+    """Steps per CPU second and per second of the clock, the best of PASSES."""
     once()
     cpu, wall = 0.0, 0.0
     for _ in range(PASSES):

@@ -253,7 +253,7 @@ def _form(support: _Support) -> _Form:
     ragged = int(np.sum(2**row_bits)) * (entry + 4) + 8 * R
     even = R * 2**most * (entry + 4)
     direct = R * 2**all_columns * entry
-    if (wide or all_columns <= ALIAS_BITS) and direct <= max(SMALL_BYTES, even):
+    if (wide or all_columns <= ALIAS_BITS) and direct <= max(SMALL_BYTES, min(even, 4 * ragged)):
         return _Form(np.full(R, all_columns), True, False, wide)
     if even <= max(SMALL_BYTES, 4 * ragged):
         return _Form(np.full(R, most), False, False, wide)

@@ -31,8 +31,8 @@ from pomdp.rollout import MAX_EVENTS, Events, World, batch, paths
 # What is left out of an endless episode by default, as a share of the largest return.
 TAIL = 1e-4
 MAX_STEPS = 2**24
-# Lanes of one chunk. On a CPU, so few that XLA does not split an operation over threads, which costs more than
-# it gains: several batches run at a time instead. An accelerator wants as many as it can get.
+# Lanes of one chunk. On a CPU, so few that XLA does not split an operation over threads, which costs more
+# than it gains: several batches run at a time instead. An accelerator wants as many as it can get.
 CPU_LANES, ACCELERATOR_LANES = 1024, 2**20
 # A batch takes well under a second, so that progress shows and an interrupt is answered.
 BATCH_STEPS, BATCH_EPISODES = 2**25, 2**20
