@@ -21,7 +21,9 @@ def cache_folder(part: str) -> Path | None:
     for base in _bases():
         folder = base / part
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            base.parent.mkdir(parents=True, exist_ok=True)
+            base.mkdir(mode=0o700, exist_ok=True)
+            folder.mkdir(exist_ok=True)
             if _is_ours(base) and os.access(folder, os.W_OK | os.X_OK):
                 return folder
         except OSError:
