@@ -48,8 +48,10 @@ class _Equation:
         self.discount = discount
         self._apply = apply
         self.products = 0
-        # Exact for constant rewards, and removes the slowest mode of the chain.
-        self.accept(np.full(self.rewards.size, self.rewards.mean() / (1.0 - discount)))
+        # The largest |V| is at least this, whatever P is.
+        self._least = float(np.max(np.abs(self.rewards))) / (1.0 + discount)
+        # Exact for constant rewards; elsewhere right in the mode that decays slowest.
+        self.accept(self.rewards / (1.0 - discount))
 
     def product(self, values: np.ndarray) -> np.ndarray:
         """P V, flat."""
@@ -80,7 +82,7 @@ class _Equation:
     @property
     def target(self) -> float:
         """The error at which V is good enough."""
-        return RTOL * float(np.max(np.abs(self.values)))
+        return RTOL * max(self._least, float(np.max(np.abs(self.values))))
 
     @property
     def done(self) -> bool:
@@ -140,7 +142,7 @@ def _refine(
             return
         # Methods measure the Euclidean norm, which is at least the largest one.
         wanted = 0.3 * equation.target * (1.0 - equation.discount)
-        tolerance = min(0.1, max(1e-13, wanted / float(np.linalg.norm(equation.residual))))
+        tolerance = min(0.1, max(1e-11, wanted / float(np.linalg.norm(equation.residual))))
         with np.errstate(all="ignore"):
             correction = method(operator, equation.residual, tolerance)
         if not equation.improve(correction):

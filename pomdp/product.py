@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array, kron
+from scipy.sparse import coo_array, csr_array
 
 from pomdp.model import POMDP
 from pomdp.policy import Controller
@@ -99,16 +99,19 @@ class ProductChain:
     def assembled(self) -> csr_array:
         """The transition matrix `[K S, K S]`, product state (k, s) at k S + s."""
         K, S = self.shape
-        total = csr_array((K * S, K * S))
+        rows, columns, entries = [], [], []
         for branch in self._branches:
-            transition = csr_array(branch.transition)
+            transition = coo_array(branch.transition)
             for c in range(branch.successor.shape[1]):
-                following = branch.successor[branch.group, c]
-                moves = csr_array((branch.weight, (branch.nodes, following)), shape=(K, K))
                 column = branch.likelihood[:, [c]].toarray().ravel()
-                total = total + kron(moves, transition @ diags_array(column), format="csr")
-        total.eliminate_zeros()
-        return total
+                moved = transition.data * column[transition.coords[1]]
+                kept = np.flatnonzero(moved)
+                following = branch.successor[branch.group, c]
+                rows.append(np.add.outer(branch.nodes * S, transition.coords[0][kept]).ravel())
+                columns.append(np.add.outer(following * S, transition.coords[1][kept]).ravel())
+                entries.append(np.outer(branch.weight, moved[kept]).ravel())
+        places = np.concatenate(rows), np.concatenate(columns)
+        return csr_array((np.concatenate(entries), places), shape=(K * S, K * S))
 
 
 def _branch(model: POMDP, controller: Controller, act: np.ndarray, action: int) -> _Branch:
