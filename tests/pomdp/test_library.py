@@ -198,6 +198,53 @@ def test_flip_has_2n_plus_5_bisimulation_classes_and_2n_plus_8_beliefs(n: int) -
     assert search.bisimulation_classes(n + 2) == 2 * n + 5
 
 
+def walk(model: POMDP, state: str, *actions: str) -> list[str]:
+    """What a run from a named state shows, where it can show one thing only."""
+    belief: dict[int, Fraction] = {model.state_index(state): Fraction(1)}
+    shown: list[str] = []
+    for action in actions:
+        a = model.action_index(action)
+        ((t, p),) = [(t, p) for s in belief for t, p in model.exact.T[a].row(s).items()]
+        ((o, q),) = model.exact.Z[a].row(t).items()
+        assert p == q == 1
+        belief = {t: p}
+        shown.append(model.observations[o])
+    return shown
+
+
+def test_listening_points_to_the_tiger_with_its_accuracy() -> None:
+    model = task("tiger:0.8").model
+    heard = model.exact.Z[model.action_index("listen")]
+    for side in ("tiger-left", "tiger-right"):
+        row = heard.row(model.state_index(side))
+        assert row[model.observation_index(side)] == Fraction(4, 5)
+
+
+def test_a_maze_shows_its_cue_at_the_first_step_and_the_junction_from_the_last() -> None:
+    maze = task("tmaze:3").model
+    assert walk(maze, "goal-left-at-0", "go", "go", "go", "go", "turn-left") == [
+        "cue-left",
+        "-",
+        "T",
+        "T",
+        "-",
+    ]
+    assert walk(maze, "goal-right-at-0", "go", "turn-right", "go") == ["cue-right", "-", "-"]
+
+
+def test_a_flipped_flag_reads_as_its_opposite_and_only_a_reading_shows_it() -> None:
+    model = task("flip:3").model
+    assert walk(model, "stage-1-y1-u1", "flip", "wait", "read", "say-1") == ["t2", "t3", "flag-0", "none"]
+    assert walk(model, "stage-1-y1-u1", "wait", "flip", "read", "say-1") == ["t2", "t3", "flag-1", "none"]
+    assert walk(model, "stage-1-y0-u0", "flip", "wait", "read") == ["t2", "t3", "flag-1"]
+    assert walk(model, "stage-1-y0-u0", "read", "wait", "wait") == ["t2", "t3", "none"]
+
+
+def test_a_wrong_flip_costs_four_so_that_open_loop_is_worth_minus_two_steps_of_discount() -> None:
+    for discount in discounts():
+        assert task("flip:3").open_loop(Criterion(discount, 5)) == -2 * discount
+
+
 def test_repo_repair_has_the_designed_values_and_beliefs() -> None:
     assert len(Search(task("repo_repair").model).beliefs(4)) == 14
     for name, blind, exit_code in (
