@@ -66,8 +66,11 @@ class ExactTask:
         self.S, self.A, self.O = model.num_states, model.num_actions, self.model.num_observations
         self.T = [_common(m) for m in exact.T]
         self.Z = [_common(m) for m in exact.Z]
-        rows = list(exact.R.rows())
-        self.R = [[row.get(s, Fraction(0)) for s in range(self.S)] for row in rows]
+        self.R = [[row.get(s, Fraction(0)) for s in range(self.S)] for row in exact.R.rows()]
+        self.rewards = []
+        for row in self.R:
+            over = math.lcm(*(r.denominator for r in row))
+            self.rewards.append((_objects([int(r * over) for r in row]), over))
         self.start = exact.start
 
     def last(self, stage: int) -> bool:
@@ -199,6 +202,21 @@ def _malformed_points(certificate: Certificate, task: ExactTask) -> str | None:
     return None
 
 
+@dataclass(frozen=True)
+class Successors:
+    """All successors tau(b, a, o) of one belief and action, unnormalised, as integers over `scale` * 2**bits.
+
+    Child c has observation `observation[c]` and lives on `state[k]`, with `number[k]`, for k from `first[c]` to
+    `first[c + 1]`, states ascending.
+    """
+
+    observation: np.ndarray
+    first: np.ndarray
+    state: np.ndarray
+    number: np.ndarray
+    scale: int
+
+
 class UpperTable:
     """The points of a certificate by node number, and the exact backup of each."""
 
@@ -207,17 +225,27 @@ class UpperTable:
         self.task = task
         self.one = 1 << p.bits
         self.over = p.denominator
-        self.weights = p.weights
         self.start = p.start
+        self.weights: dict[tuple[int, int], dict[int, dict[int, int]]] = {}
+        for (i, a, o), row in p.weights.items():
+            self.weights.setdefault((i, a), {})[o] = row
         self.corners = certificate.stages * task.S
         self.stage = [t for t in range(certificate.stages) for _ in range(task.S)] + [q.stage for q in p.points]
-        self.belief = [{s: self.one} for _ in range(certificate.stages) for s in range(task.S)]
-        self.belief += [q.belief for q in p.points]
-        self.Q = np.empty((len(self.belief), task.A), dtype=object)
-        rows = [q for stage in p.corners for q in stage] + [q.Q for q in p.points]
-        for i, row in enumerate(rows):
+        self.count = len(self.stage)
+        self.states = [np.array([s]) for _ in range(certificate.stages) for s in range(task.S)]
+        self.numbers = [_objects([self.one])] * self.corners
+        for q in p.points:
+            entries = sorted((s, n) for s, n in q.belief.items() if n)
+            self.states.append(np.array([s for s, _ in entries]))
+            self.numbers.append(_objects([n for _, n in entries]))
+        self.Q = np.empty((self.count, task.A), dtype=object)
+        for i, row in enumerate([q for stage in p.corners for q in stage] + [q.Q for q in p.points]):
             self.Q[i, :] = row
-        self.count = len(self.belief)
+        # What a point's values save against the corners' at its belief: one * Q(j) - sum_s b_j(s) Q(corner s).
+        self.saving = self.one * self.Q
+        for j in range(self.count):
+            self.saving[j] -= self.numbers[j] @ self.Q[self.stage[j] * task.S + self.states[j]]
+        self._place = np.full(task.S, -1)
 
     def label(self, i: int) -> str:
         """What an error calls node i."""
@@ -225,61 +253,91 @@ class UpperTable:
             return f"the corner {self.task.model.states[i % self.task.S]} at stage {self.stage[i]}"
         return f"point {i - self.corners}"
 
-    def backup(self, i: int, a: int) -> Fraction:
-        """R(b_i, a) + gamma sum_o max_a' sum_j w_j Q(j, a'); CertificateError where the weights are not a split."""
-        task = self.task
-        reward = self.reward(i, a)
-        if task.last(self.stage[i]):
-            return reward
-        successor, scale = self.successors(i, a)
-        total = 0
-        stage = task.next_stage(self.stage[i])
-        for o, tau in successor.items():
-            total += self.interpolate(tau, scale, self.weights.get((i, a, o), {}), stage, f"node {i}, {a}, {o}")
-        return reward + task.discount * Fraction(total, scale * self.one * self.one * self.over)
-
     def reward(self, i: int, a: int) -> Fraction:
         """R(b_i, a)."""
-        R = self.task.R[a]
-        return sum((n * R[s] for s, n in self.belief[i].items()), Fraction(0)) / self.one
+        number, over = self.task.rewards[a]
+        return Fraction(int(self.numbers[i] @ number[self.states[i]]), over * self.one)
 
-    def successors(self, i: int, a: int) -> tuple[dict[int, dict[int, int]], int]:
-        """(observation -> {state: integer}, scale): tau(b_i, a, o) in units of 1/(scale * one)."""
+    def successors(self, i: int, a: int) -> Successors:
+        """The children of node i under action a."""
         T, Z = self.task.T[a], self.task.Z[a]
-        predicted: dict[int, int] = {}
-        for s, n in self.belief[i].items():
-            for e in range(T.indptr[s], T.indptr[s + 1]):
-                column = int(T.indices[e])
-                predicted[column] = predicted.get(column, 0) + n * T.data[e]
-        successor: dict[int, dict[int, int]] = {}
-        for s, n in predicted.items():
-            for e in range(Z.indptr[s], Z.indptr[s + 1]):
-                if n:
-                    successor.setdefault(int(Z.indices[e]), {})[s] = n * Z.data[e]
-        return successor, T.over * Z.over
+        entry, parent = _rows(T.indptr, self.states[i])
+        order, state, start = _grouped(T.indices[entry])
+        predicted = np.add.reduceat((T.data[entry] * self.numbers[i][parent])[order], start)
+        entry, parent = _rows(Z.indptr, state)
+        order, observation, first = _grouped(Z.indices[entry])
+        number = (Z.data[entry] * predicted[parent])[order]
+        return Successors(observation, np.append(first, order.size), state[parent][order], number, T.over * Z.over)
 
-    def interpolate(self, tau: dict[int, int], scale: int, weights: dict[int, int], stage: int, where: str) -> int:
-        """max_a' sum_j w_j Q(j, a') over points and corners; tau in units of 1/(scale * one).
+    def backup(self, i: int, a: int) -> Fraction:
+        """R(b_i, a) + gamma sum_o max_a' sum_j w_j Q(j, a'); CertificateError where the weights are not a split."""
+        if self.task.last(self.stage[i]):
+            return self.reward(i, a)
+        found = self.successors(i, a)
+        stage = self.task.next_stage(self.stage[i])
+        given = self.weights.get((i, a), {})
+        total = self.interpolate(found, given, stage, f"{self.label(i)}, action {self.task.model.actions[a]}")
+        return self.reward(i, a) + self.task.discount * total
 
-        The result is in units of 1/(scale * one^2 * over).
-        """
-        rest = {s: n * self.one for s, n in tau.items()}
-        for j, w in weights.items():
-            if not 0 <= j < self.count or self.stage[j] != stage or w < 0:
-                raise CertificateError(f"upper end: a weight of {where} is negative or on a node of another stage")
-            for s, n in self.belief[j].items():
-                if n:
-                    rest[s] = rest.get(s, 0) - w * n * scale
-        bad = next((s for s, n in rest.items() if n < 0), None)
-        if bad is not None:
-            raise CertificateError(f"upper end: the weights of {where} exceed the successor at state {bad}")
+    def interpolate(self, found: Successors, given: dict[int, dict[int, int]], stage: int, where: str) -> Fraction:
+        """sum_o max_a' sum_j w_j Q(j, a'), what the weights leave of a successor falling to the corners of `stage`."""
         corner = stage * self.task.S
-        nodes = [*weights, *(corner + s for s in rest)]
-        shares = [*(w * scale * self.one for w in weights.values()), *rest.values()]
-        return int(max(np.array(shares, dtype=object) @ self.Q[nodes]))
+        values = np.add.reduceat(found.number[:, None] * self.Q[corner + found.state], found.first[:-1]) * self.one
+        for c, o in enumerate(found.observation.tolist()):
+            row = given.get(o)
+            if row:
+                rest = self.rest(found, c, row, stage, where)
+                if any(n < 0 for n in rest):
+                    raise CertificateError(f"upper end: the weights of {where} exceed the successor on observation {o}")
+                values[c] += (_objects(list(row.values())) * found.scale) @ self.saving[list(row)]
+        return Fraction(sum(max(row) for row in values.tolist()), found.scale * self.one * self.one * self.over)
+
+    def rest(self, found: Successors, c: int, row: dict[int, int], stage: int, where: str) -> np.ndarray:
+        """tau - sum_j w_j b_j on the states of child c, as integers over scale * one**2."""
+        span = slice(found.first[c], found.first[c + 1])
+        states, rest = found.state[span], found.number[span] * self.one
+        if not row:
+            return rest
+        self._place[states] = np.arange(states.size)
+        try:
+            for j, w in row.items():
+                if not 0 <= j < self.count or self.stage[j] != stage or w < 0:
+                    raise CertificateError(f"upper end: a weight of {where} is negative or on a node of another stage")
+                place = self._place[self.states[j]]
+                if (place < 0).any():
+                    raise CertificateError(f"upper end: a weight of {where} is on a point outside the successor")
+                rest[place] -= self.numbers[j] * (w * found.scale)
+        finally:
+            self._place[states] = -1
+        return rest
+
+    def start_successor(self) -> Successors:
+        """The start belief in the form of a single child."""
+        states = sorted(self.task.start)
+        scale = math.lcm(*(p.denominator for p in self.task.start.values()))
+        number = _objects([int(self.task.start[s] * scale) * self.one for s in states])
+        return Successors(np.array([0]), np.array([0, len(states)]), np.array(states), number, scale)
 
     def start_value(self) -> Fraction:
         """max_a' sum_j w_j Q(j, a') at the start belief."""
-        scale = math.lcm(*(p.denominator for p in self.task.start.values()))
-        tau = {s: int(p * scale) * self.one for s, p in self.task.start.items()}
-        return Fraction(self.interpolate(tau, scale, self.start, 0, "the start"), scale * self.one**2 * self.over)
+        return self.interpolate(self.start_successor(), {0: self.start}, 0, "the start")
+
+
+def _objects(values: list[int]) -> np.ndarray:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
+
+
+def _rows(indptr: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(entries of the given CSR rows in order, position in `rows` of each)."""
+    lengths = indptr[rows + 1] - indptr[rows]
+    parent = np.repeat(np.arange(rows.size), lengths)
+    return np.arange(parent.size) - np.repeat(np.cumsum(lengths) - lengths, lengths) + indptr[rows][parent], parent
+
+
+def _grouped(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(stable order by key, distinct keys ascending, where each begins in that order)."""
+    order = np.argsort(keys, kind="stable")
+    distinct, first = np.unique(keys[order], return_index=True)
+    return order, distinct, first

@@ -1,8 +1,9 @@
 """From the floats of a search to a certificate that holds exactly; imports the search's parts and pomdp.check.
 
-Floats are rounded to integers, the exact residual of every inequality is computed once by the checker's own functions,
-and the values are shifted by the worst residual over 1 - gamma (with a horizon: by its sum over the remaining stages),
-after which the inequalities hold exactly. The search is trusted with nothing. Source: formal core, section 5.
+Beliefs and weights are rounded to integers such that the exact successors can bear the weights; then the values are
+shifted by the worst residual over 1 - gamma (with a horizon: by its sum over the remaining stages), after which every
+inequality holds exactly. Whether it does is for `pomdp.check` to say, which trusts neither this file nor the search.
+Source: formal core, section 5.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pomdp.bounds.fixed_point import PointSystem, settle
+from pomdp.bounds.graph import BeliefGraph
 from pomdp.bounds.search import Search
 from pomdp.certificate import END, Certificate, Controller, Node, Point, Points, Weights
-from pomdp.check import ExactTask, UpperTable, lower_slacks
+from pomdp.check import ExactTask, Successors, UpperTable, lower_slacks
 
 BITS = 80  # beliefs and weights: doubles are exact down to 2**-27 of 1
 VALUE_BITS = 64  # significant binary places of a value
+MARGIN = 1e-12  # of each weight, given to the corners so that rounding seldom makes a remainder negative
 TINY = 1e-13  # belief entries below this are given to the largest one
 
 
@@ -123,19 +126,14 @@ def _upper_end(search: Search, certificate: Certificate, task: ExactTask) -> Cer
     )
     table = UpperTable(replace(certificate, points=draft_points), task)
     weights, system = _weights(search, owners, number, table)
-    start = {} if search.root < corners else {number[search.root]: 1 << BITS}
-    start = _fitted_start(table, task, start)
+    start = {} if search.root < corners else {number[search.root]: table.one}
+    fit(start, table.start_successor(), 0, 0, table)
     Q = system.solve(graph.nodes.Q[owners], search.flat.gamma, search.flat.discounted, 0.1 * tolerance)
     places = _places(Q)
-    rows = [[_scaled(float(x), places) + 1 for x in row] for row in Q]
-    draft = _with_values(certificate, draft_points, weights, start, rows, places, corners)
-    table = UpperTable(draft, task)
-    eps = Fraction(0)
-    for i in range(table.count):
-        for a in range(task.A):
-            eps = max(eps, table.backup(i, a) - Fraction(int(table.Q[i][a]), table.over))
-    raise_by = _shifts(math.ceil(eps * (1 << places)), task.discount, task.horizon)
-    rows = [[x + raise_by[table.stage[i]] for x in row] for i, row in enumerate(rows)]
+    residual = float(np.max(system.backup(Q, search.flat.gamma) - Q)) + system.rounding(Q)
+    # One unit more, for rounding Q down lowers the left side of an inequality by less than that.
+    raise_by = _shifts(math.ceil(max(residual, 0.0) * 2.0**places) + 1, task.discount, task.horizon)
+    rows = [[_scaled(float(x), places) + raise_by[t] for x in row] for row, t in zip(Q, table.stage, strict=True)]
     final = _with_values(certificate, draft_points, weights, start, rows, places, corners)
     return replace(final, upper=UpperTable(final, task).start_value())
 
@@ -173,90 +171,103 @@ def _weights(
 ) -> tuple[Weights, PointSystem]:
     """Integer weights that the exact successors can bear, and the float system that they define."""
     graph, task = search.graph, table.task
-    kids = graph.children
     weights: Weights = {}
-    build = _Builder(task.A)
+    build = _Builder()
     for n, i in enumerate(owners):
         for a in range(task.A):
             build.row(float(table.reward(n, a)))
             if task.last(table.stage[n]):
                 continue
-            successor, scale = table.successors(n, a)
-            given = {int(kids.observation[c]): c for c in range(graph.nodes.first[i, a], graph.nodes.first[i, a + 1])}
+            found = table.successors(n, a)
             stage = task.next_stage(table.stage[n])
-            for o, tau in successor.items():
-                row: dict[int, int] = {}
-                if o in given:
-                    c = given[o]
-                    for e in range(kids.t_ptr[c], kids.t_ptr[c + 1]):
-                        j = int(kids.w_idx[e])
-                        if kids.w_val[e] > 0 and j >= table.corners:
-                            share = Fraction(float(kids.w_val[e] * kids.probability[c]))
-                            row[number[j]] = row.get(number[j], 0) + int(share * table.one)
-                rest = fit(row, tau, scale, table)
-                row = {j: w for j, w in row.items() if w > 0}
+            given = _given(graph, i, a, number, table)
+            for c, o in enumerate(found.observation.tolist()):
+                row = given.get(o, {})
+                rest = fit(row, found, c, stage, table)
                 if row:
                     weights[n, a, o] = row
-                build.child(row, rest, scale, stage * task.S, table.one)
-    return weights, build.system(len(owners))
+                states = found.state[found.first[c] : found.first[c + 1]]
+                build.child(row, stage * task.S + states, rest, found.scale, table.one)
+    return weights, build.system(len(owners), task.A)
 
 
-def fit(row: dict[int, int], tau: dict[int, int], scale: int, table: UpperTable) -> dict[int, int]:
-    """Lower weights in place until they leave nothing negative of the successor; returns what they leave."""
-    rest = {s: n * table.one for s, n in tau.items()}
-    for j, w in row.items():
-        for s, n in table.belief[j].items():
-            rest[s] = rest.get(s, 0) - w * n * scale
-    for s in [s for s, left in rest.items() if left < 0]:
-        while rest[s] < 0:
-            j = max((j for j in row if row[j] > 0), key=lambda j: table.belief[j].get(s, 0))
-            n = table.belief[j][s]
-            cut = min(row[j], -(rest[s] // (n * scale)))
+def _given(
+    graph: BeliefGraph, i: int, a: int, number: dict[int, int], table: UpperTable
+) -> dict[int, dict[int, int]]:
+    """Observation -> {point: integer weight} of the search's children of (i, a), corners left out."""
+    kids = graph.children
+    first, last = graph.nodes.first[i, a], graph.nodes.first[i, a + 1]
+    span = slice(kids.t_ptr[first], kids.t_ptr[last])
+    child = np.repeat(np.arange(first, last), np.diff(kids.t_ptr[first : last + 1]))
+    used = (kids.w_val[span] > 0) & (kids.w_idx[span] >= table.corners)
+    out: dict[int, dict[int, int]] = {}
+    shares = kids.w_val[span][used] * kids.probability[child[used]]
+    for c, j, share in zip(child[used], kids.w_idx[span][used].tolist(), shares.tolist(), strict=True):
+        row = out.setdefault(int(kids.observation[c]), {})
+        row[number[j]] = row.get(number[j], 0) + int(math.ldexp(share * (1.0 - MARGIN), BITS))
+    return out
+
+
+def fit(row: dict[int, int], found: Successors, c: int, stage: int, table: UpperTable) -> np.ndarray:
+    """Lower the weights of child c in place until nothing they leave is negative; returns what they leave.
+
+    A point outside the child's support (by an entry that rounding dropped) loses its weight.
+    """
+    states = found.state[found.first[c] : found.first[c + 1]]
+    for j in [j for j in row if not _inside(table.states[j], states)]:
+        del row[j]
+    rest = table.rest(found, c, row, stage, "a fit")
+    for k in np.flatnonzero(rest < 0):
+        while rest[k] < 0:
+            entry = {j: _entry(table, j, int(states[k])) for j, w in row.items() if w > 0}
+            j = max(entry, key=lambda j: entry[j])
+            cut = min(row[j], -(rest[k] // (entry[j] * found.scale)))
             row[j] -= cut
-            for other, m in table.belief[j].items():
-                rest[other] += cut * m * scale
+            rest[np.searchsorted(states, table.states[j])] += table.numbers[j] * (cut * found.scale)
+    for j in [j for j, w in row.items() if w == 0]:
+        del row[j]
     return rest
 
 
-def _fitted_start(table: UpperTable, task: ExactTask, start: dict[int, int]) -> dict[int, int]:
-    """Weights of the start belief that leave nothing negative."""
-    scale = math.lcm(*(p.denominator for p in task.start.values()))
-    fit(start, {s: int(p * scale) * table.one for s, p in task.start.items()}, scale, table)
-    return {j: w for j, w in start.items() if w > 0}
+def _inside(part: np.ndarray, whole: np.ndarray) -> bool:
+    """Whether every element of one ascending array is in another."""
+    place = np.searchsorted(whole, part)
+    return bool(place[-1] < whole.size and (whole[place] == part).all())
+
+
+def _entry(table: UpperTable, j: int, state: int) -> int:
+    """The integer that node j's belief gives a state."""
+    k = int(np.searchsorted(table.states[j], state))
+    return int(table.numbers[j][k]) if k < table.states[j].size and table.states[j][k] == state else 0
 
 
 class _Builder:
     """Collects rewards and child weights into a system of floats."""
 
-    def __init__(self, A: int) -> None:
-        self.A = A
+    def __init__(self) -> None:
         self.rewards: list[float] = []
         self.owner: list[int] = []
-        self._rows: list[int] = []
-        self._columns: list[int] = []
-        self._values: list[float] = []
+        self._columns: list[np.ndarray] = []
+        self._values: list[np.ndarray] = []
 
     def row(self, reward: float) -> None:
         """Begin the pair (node, action)."""
         self.rewards.append(reward)
 
-    def child(self, row: dict[int, int], rest: dict[int, int], scale: int, corner: int, one: int) -> None:
-        """Add a child of the current pair: weights over points, and what they leave to the corners from `corner`."""
-        c = len(self.owner)
+    def child(self, row: dict[int, int], corners: np.ndarray, rest: np.ndarray, scale: int, one: int) -> None:
+        """Add a child of the current pair: weights over points, and what they leave to the corners."""
         self.owner.append(len(self.rewards) - 1)
-        whole = scale * one * one
-        for j, w in row.items():
-            self._rows.append(c)
-            self._columns.append(j)
-            self._values.append(w / one)
-        for s, left in rest.items():
-            if left:
-                self._rows.append(c)
-                self._columns.append(corner + s)
-                self._values.append(left / whole)
+        self._columns += [np.array(list(row), dtype=np.int64), corners]
+        self._values += [np.array([w / one for w in row.values()]), (rest / (scale * one * one)).astype(float)]
 
-    def system(self, nodes: int) -> PointSystem:
+    def system(self, nodes: int, A: int) -> PointSystem:
         """The system over `nodes` nodes."""
-        C = len(self.owner)
-        W = csr_array((self._values, (self._rows, self._columns)), shape=(C, nodes))
-        return PointSystem(W, np.array(self.owner, dtype=np.int64), np.array(self.rewards).reshape(nodes, self.A))
+        rewards = np.array(self.rewards).reshape(nodes, A)
+        owner = np.array(self.owner, dtype=np.int64)
+        if owner.size == 0:
+            return PointSystem(csr_array((0, nodes)), owner, rewards)
+        lengths = [x.size for x in self._columns]
+        rows = np.repeat(np.arange(owner.size), [p + q for p, q in zip(lengths[::2], lengths[1::2], strict=True)])
+        values = np.concatenate(self._values)
+        W = csr_array((values, (rows, np.concatenate(self._columns))), shape=(owner.size, nodes))
+        return PointSystem(W, owner, rewards)

@@ -37,6 +37,11 @@ class PointSystem:
             return self.rewards.copy()
         return self.rewards + gamma * (self.gather @ (self.W @ Q).max(axis=1)).reshape(Q.shape)
 
+    def rounding(self, Q: np.ndarray) -> float:
+        """A bound on the rounding error of `backup`: terms of a pair times the unit of the largest value."""
+        terms = int(np.max(np.diff(self.W.indptr), initial=0)) + int(np.max(np.diff(self.gather.indptr), initial=0)) + 8
+        return terms * 2.0**-52 * (float(np.max(np.abs(Q))) + float(np.max(np.abs(self.rewards))))
+
     def solve(self, Q: np.ndarray, gamma: float, discounted: bool, tolerance: float) -> np.ndarray:
         """Values that satisfy Q >= backup(Q) up to rounding, within `tolerance` of the fixed point where it can be.
 
