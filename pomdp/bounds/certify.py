@@ -70,7 +70,7 @@ def _lower_end(search: Search, certificate: Certificate, task: ExactTask) -> Cer
     idx, val = search.graph.belief(search.root)
     _, best = search.lower.best_at(idx, val)
     vectors = search.lower.vectors
-    order = _reachable(vectors.link, best)
+    order = reachable(vectors.link, best)
     number = {k: n for n, k in enumerate(order)}
     places = _places(vectors.value[order])
     nodes = tuple(
@@ -90,7 +90,7 @@ def _lower_end(search: Search, certificate: Certificate, task: ExactTask) -> Cer
     return replace(certificate, lower=claim, controller=Controller(0, 1 << places, nodes))
 
 
-def _reachable(link: np.ndarray, start: int) -> list[int]:
+def reachable(link: np.ndarray, start: int) -> list[int]:
     """Vectors that the links of `start` lead to, itself first."""
     order, known = [start], {start}
     for k in order:

@@ -50,6 +50,7 @@ def feedback(
     gap: float = 1e-3,
     time_limit: float = 60.0,
     certify: bool = True,
+    cache: bool = False,
     progress: Progress | None = None,
 ) -> Feedback:
     """V*, W and V_f, each end to within `gap` where the time allows; half of `time_limit` for each search.
@@ -57,8 +58,8 @@ def feedback(
     What the open loop leaves of its half goes to the closed loop.
     """
     open_loop = solve_open_loop(
-        model, criterion, gap=gap / 2, time_limit=time_limit / 2, certify=certify, progress=progress
+        model, criterion, gap=gap / 2, time_limit=time_limit / 2, certify=certify, cache=cache, progress=progress
     )
     rest = max(time_limit - open_loop.seconds, time_limit / 2)
-    closed = solve(model, criterion, gap=gap / 2, time_limit=rest, certify=certify, progress=progress)
+    closed = solve(model, criterion, gap=gap / 2, time_limit=rest, certify=certify, cache=cache, progress=progress)
     return Feedback(closed, open_loop)

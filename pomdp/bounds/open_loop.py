@@ -21,6 +21,7 @@ def solve_open_loop(
     gap: float = 1e-3,
     time_limit: float = 60.0,
     certify: bool = True,
+    cache: bool = False,
     progress: Progress | None = None,
 ) -> Solution:
     """Bounds on W, as `solve` gives them on V*; `certificate.actions()` is the sequence of the lower end."""
@@ -30,6 +31,7 @@ def solve_open_loop(
         gap=gap,
         time_limit=time_limit,
         certify=certify,
+        cache=cache,
         progress=progress,
         quantity=OPEN_LOOP,
     )

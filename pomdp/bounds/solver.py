@@ -14,7 +14,9 @@ from fractions import Fraction
 import numpy as np
 
 from pomdp import policy
+from pomdp.bounds import solved_before
 from pomdp.bounds.certify import certify as make_certificate
+from pomdp.bounds.certify import reachable
 from pomdp.bounds.search import Progress, Search
 from pomdp.certificate import END, OPTIMAL, Certificate
 from pomdp.check import check
@@ -28,10 +30,11 @@ UNCERTIFIED_MARGIN = 1e-9
 
 @dataclass(frozen=True)
 class Solution:
-    """An interval that contains V*, and what it rests on.
+    """An interval that contains the value asked for, and what it rests on.
 
     `ended` is why the search stopped: `gap`, `time`, `memory` or `interrupt`; `seconds` is the search alone.
-    `certificate` is None where none was asked for.
+    `controller` earns at least the lower end (with a horizon its nodes have stages). `certificate` is None where none
+    was asked for. `cached` says that the certificate was found on disk and checked again.
     """
 
     model: POMDP = field(repr=False)
@@ -39,17 +42,14 @@ class Solution:
     interval: Interval
     ended: str
     seconds: float
+    controller: policy.Controller = field(repr=False)
     certificate: Certificate | None = field(repr=False)
-    search: Search = field(repr=False)
+    cached: bool = False
 
     @property
     def certified(self) -> bool:
         """Whether both ends passed the exact check."""
         return self.interval.certified
-
-    def controller(self) -> policy.Controller:
-        """The finite-state controller that earns at least the lower end. With a horizon its nodes have stages."""
-        return controller_of(self.search)
 
 
 def solve(
@@ -59,6 +59,7 @@ def solve(
     gap: float = 1e-3,
     time_limit: float = 60.0,
     certify: bool = True,
+    cache: bool = False,
     progress: Progress | None = None,
     quantity: str = OPTIMAL,
     seed: int = 0,
@@ -66,27 +67,50 @@ def solve(
     """Bounds on V* from both sides, to within `gap` or until `time_limit` seconds of search are over.
 
     `certify=False` skips the certificate, which costs about as long again on hard models, and widens the interval by
-    UNCERTIFIED_MARGIN instead. `progress(seconds, lower, upper)` is called now and then. The run depends on `seed`
-    and, where time ends it, on the machine; the interval is valid in any case.
+    UNCERTIFIED_MARGIN instead. `cache` keeps certificates on disk and takes one that answers the question, checking
+    it again. `progress(seconds, lower, upper)` is called now and then. The run depends on `seed` and, where time ends
+    it, on the machine; the interval is valid in any case. Raises ModelError for a gap or a time limit out of range.
     """
     if not (gap >= 0 and math.isfinite(gap)):
         raise ModelError(f"gap {gap} is not a number >= 0; give one such as 1e-3")
     if not (time_limit > 0 and math.isfinite(time_limit)):
         raise ModelError(f"time limit {time_limit} is not a positive number of seconds")
+    stored = solved_before.find(model, criterion, quantity, gap, time_limit) if certify and cache else None
+    if stored is not None:
+        found, ended, seconds = stored
+        return Solution(
+            model, criterion, _interval(found), ended, seconds, _controller(found, model), found, cached=True
+        )
     warm_up()
     began = time.perf_counter()
     search = Search(model, criterion, seed)
     ended = search.run(gap, time_limit, progress)
     seconds = time.perf_counter() - began
-    certificate, interval = None, uncertified(search)
     if certify:
-        given = None if criterion.discount == model.exact.discount else criterion.discount
-        certificate = make_certificate(search, quantity, given)
-        verdict = check(certificate, model)
-        if not verdict.valid:
-            raise AssertionError(f"the solver's certificate fails its check: {verdict.fault}")
-        interval = Interval.of(certificate.lower, certificate.upper, certified=True)
-    return Solution(model, criterion, interval, ended, seconds, certificate, search)
+        try:
+            certificate = _checked(search, model, criterion, quantity)
+        except KeyboardInterrupt:
+            ended = "interrupt"
+        else:
+            if cache and ended in ("gap", "time"):
+                solved_before.store(model, criterion, certificate, gap, time_limit, ended, seconds)
+            interval, controller = _interval(certificate), _controller(certificate, model)
+            return Solution(model, criterion, interval, ended, seconds, controller, certificate)
+    return Solution(model, criterion, uncertified(search), ended, seconds, _search_controller(search), None)
+
+
+def _checked(search: Search, model: POMDP, criterion: Criterion, quantity: str) -> Certificate:
+    """The certificate of a search, after the exact check."""
+    given = None if criterion.discount == model.exact.discount else criterion.discount
+    certificate = make_certificate(search, quantity, given)
+    verdict = check(certificate, model)
+    if not verdict.valid:
+        raise AssertionError(f"the solver's certificate fails its check: {verdict.fault}")
+    return certificate
+
+
+def _interval(certificate: Certificate) -> Interval:
+    return Interval.of(certificate.lower, certificate.upper, certified=True)
 
 
 def uncertified(search: Search) -> Interval:
@@ -96,23 +120,30 @@ def uncertified(search: Search) -> Interval:
     return Interval(min(lower, upper) - margin, max(lower, upper) + margin)
 
 
-def controller_of(search: Search) -> policy.Controller:
-    """The controller behind the best vector at the start belief, by breadth first from it."""
-    idx, val = search.graph.belief(search.root)
-    _, best = search.lower.best_at(idx, val)
+def _controller(certificate: Certificate, model: POMDP) -> policy.Controller:
+    """The certificate's controller as a policy."""
+    proof = certificate.controller
+    links = np.array([node.following for node in proof.nodes])
+    return _policy(links, [node.action for node in proof.nodes], proof.start, model.num_actions)
+
+
+def _search_controller(search: Search) -> policy.Controller:
+    """The controller behind the best vector at the start belief."""
+    _, best = search.lower.best_at(*search.graph.belief(search.root))
     vectors = search.lower.vectors
-    order, number = [best], {best: 0}
-    for k in order:
-        for j in np.unique(vectors.link[k]).tolist():
-            if j != END and j not in number:
-                number[j] = len(order)
-                order.append(j)
-    act = np.zeros((len(order), search.flat.A))
-    act[np.arange(len(order)), vectors.action[order]] = 1.0
-    # Past the horizon nothing is acted on: the last stage's nodes lead to themselves.
-    following = np.array([[number.get(int(j), n) for j in vectors.link[k]] for n, k in enumerate(order)])
-    successor = np.repeat(following[:, None, :], search.flat.A, axis=1)
-    return policy.Controller(act=act, successor=successor, start=0)
+    order = reachable(vectors.link, best)
+    number = np.full(search.lower.count + 1, END)
+    number[order] = np.arange(len(order))
+    return _policy(number[vectors.link[order]], vectors.action[order].tolist(), 0, search.flat.A)
+
+
+def _policy(links: np.ndarray, actions: list[int], start: int, A: int) -> policy.Controller:
+    """Nodes with one action each; past the horizon nothing is acted on, and END leads back to the node itself."""
+    own = np.arange(links.shape[0])[:, None]
+    following = np.where(links == END, own, links)
+    act = np.zeros((links.shape[0], A))
+    act[np.arange(links.shape[0]), actions] = 1.0
+    return policy.Controller(act=act, successor=np.repeat(following[:, None, :], A, axis=1), start=start)
 
 
 _warm = False

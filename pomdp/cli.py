@@ -1,0 +1,243 @@
+"""Commands `solve`, `feedback`, `check` and `simulate`. Heavy imports stand inside the handlers.
+
+MODEL is the path of a .pomdp file or `library:NAME`. A human sees a table and, on a terminal, a progress bar on
+standard error; `--json` prints one object. Exit codes: 0 done, 1 a failed check, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pomdp.cli_simulate import add_simulate
+
+if TYPE_CHECKING:
+    from pomdp.bounds import Solution
+    from pomdp.criterion import Criterion
+    from pomdp.interval import Interval
+    from pomdp.model import POMDP
+
+DONE, FAILED_CHECK, INTERRUPTED = 0, 1, 130
+LIBRARY = "library:"
+
+
+def add_commands(subparsers: Any) -> None:
+    """Add this package's commands; each sets `handler`, a function of its arguments giving the exit code."""
+    solve = subparsers.add_parser("solve", help="bounds on the best value V* of a model, with a certificate")
+    _add_question(solve)
+    solve.set_defaults(handler=_solve)
+
+    feedback = subparsers.add_parser("feedback", help="the value of feedback V_f = V* - W of a model")
+    _add_question(feedback)
+    feedback.set_defaults(handler=_feedback)
+
+    check = subparsers.add_parser("check", help="check a certificate exactly: exit 0 when it holds, 1 when not")
+    check.add_argument("certificate", metavar="CERTIFICATE", type=Path, help="file that --certificate wrote")
+    check.add_argument("model", metavar="MODEL", help="path of a .pomdp file, or library:NAME")
+    check.add_argument("--json", action="store_true", help="print one JSON object")
+    check.set_defaults(handler=_check)
+
+    add_simulate(subparsers)
+
+
+def _add_question(parser: argparse.ArgumentParser) -> None:
+    """Options that `solve` and `feedback` share."""
+    parser.add_argument("model", metavar="MODEL", help="path of a .pomdp file, or library:NAME")
+    parser.add_argument("--discount", metavar="G", help="discount from 0 to 1; the model's own by default")
+    parser.add_argument("--horizon", metavar="N", type=int, help="count N steps only; keeps the discount")
+    parser.add_argument("--gap", metavar="X", type=_nonnegative, default=1e-3, help="stop at this width (1e-3)")
+    parser.add_argument("--time", metavar="S", type=_positive, default=60.0, help="stop searching after S s (60)")
+    parser.add_argument("--certificate", metavar="FILE", type=Path, help="write what proves the bounds")
+    parser.add_argument("--no-cache", action="store_true", help="solve even what was solved before")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def load_model(text: str) -> POMDP:
+    """The model that MODEL names: a .pomdp file, or a task of the library. ModelError or OSError otherwise."""
+    if text.startswith(LIBRARY):
+        from pomdp.library import task
+
+        return task(text[len(LIBRARY) :]).model
+    from pomdp.cassandra import read
+
+    return read(Path(text))
+
+
+def _solve(args: argparse.Namespace) -> int:
+    from pomdp.bounds import solve
+
+    model, criterion = _question(args)
+    with _progress(args, "V*", args.time) as report:
+        found = solve(
+            model, criterion, gap=args.gap, time_limit=args.time, cache=not args.no_cache, progress=report
+        )
+    _write_certificate(found, args.certificate)
+    result = _statement(args, criterion) | {
+        "optimal": found.interval.json(),
+        "seconds": found.seconds,
+        "ended": found.ended,
+        "certified": found.certified,
+        "cached": found.cached,
+    }
+    rows = [("V*, best closed loop", found.interval)]
+    return _print(args, result, rows, [found], {"V*": args.certificate})
+
+
+def _feedback(args: argparse.Namespace) -> int:
+    from pomdp.bounds import feedback
+
+    model, criterion = _question(args)
+    with _progress(args, "W, V*", args.time) as report:
+        found = feedback(
+            model, criterion, gap=args.gap, time_limit=args.time, cache=not args.no_cache, progress=report
+        )
+    open_file = args.certificate and _beside(args.certificate)
+    _write_certificate(found.closed, args.certificate)
+    _write_certificate(found.open, open_file)
+    plan = None
+    if found.open.certificate is not None:
+        prefix, cycle = found.open.certificate.actions()
+        plan = {"prefix": [model.actions[a] for a in prefix], "cycle": [model.actions[a] for a in cycle]}
+    result = _statement(args, criterion) | {
+        "optimal": found.optimal.json(),
+        "open_loop": found.open_loop.json(),
+        "value_of_feedback": found.value_of_feedback.json(),
+        "seconds": found.seconds,
+        "ended": {"optimal": found.closed.ended, "open_loop": found.open.ended},
+        "certified": found.value_of_feedback.certified,
+        "cached": found.closed.cached and found.open.cached,
+        "plan": plan,
+    }
+    rows = [
+        ("V*, best closed loop", found.optimal),
+        ("W, best open loop", found.open_loop),
+        ("V_f = V* - W", found.value_of_feedback),
+    ]
+    return _print(args, result, rows, [found.open, found.closed], {"V*": args.certificate, "W": open_file})
+
+
+def _check(args: argparse.Namespace) -> int:
+    from pomdp.certificate import OPTIMAL, read
+    from pomdp.check import check
+    from pomdp.interval import Interval
+
+    model = load_model(args.model)
+    certificate = read(args.certificate)
+    verdict = check(certificate, model)
+    quantity = "V*" if certificate.quantity == OPTIMAL else "W"
+    discount = model.exact.discount if certificate.discount is None else certificate.discount
+    claim = Interval.of(certificate.lower, certificate.upper) if certificate.lower <= certificate.upper else None
+    if args.json:
+        shown = {
+            "valid": verdict.valid,
+            "fault": verdict.fault,
+            "model": args.model,
+            "quantity": certificate.quantity,
+            "discount": None if discount is None else float(discount),
+            "horizon": certificate.horizon,
+            "claim": None if claim is None else claim.json(),
+        }
+        print(json.dumps(shown, allow_nan=False))
+    elif verdict.valid:
+        at = f"discount {discount}" + ("" if certificate.horizon is None else f", horizon {certificate.horizon}")
+        print(f"valid: {quantity} of {args.model} at {at} is in {claim}")
+    else:
+        print(f"not valid for {args.model}: {verdict.fault}")
+    return DONE if verdict.valid else FAILED_CHECK
+
+
+def _question(args: argparse.Namespace) -> tuple[POMDP, Criterion]:
+    """Model and criterion, and a place for the certificate, all refused before any work is done."""
+    from pomdp.criterion import Criterion
+    from pomdp.model import ModelError
+
+    if args.certificate is not None and (args.certificate.is_dir() or not args.certificate.parent.is_dir()):
+        raise ModelError(f"--certificate {args.certificate}: not a file in a folder that exists")
+    model = load_model(args.model)
+    return model, Criterion.of(model, args.discount, args.horizon)
+
+
+def _statement(args: argparse.Namespace, criterion: Criterion) -> dict[str, Any]:
+    return {"model": args.model, "discount": criterion.gamma, "horizon": criterion.horizon}
+
+
+def _beside(path: Path) -> Path:
+    """Where the certificate of W goes: `x.json` -> `x.open-loop.json`."""
+    return path.with_name(f"{path.stem}.open-loop{path.suffix}")
+
+
+def _write_certificate(found: Solution, path: Path | None) -> None:
+    """Write the certificate where one is asked for and was made."""
+    if path is not None and found.certificate is not None:
+        from pomdp.certificate import write
+
+        write(found.certificate, path)
+
+
+def _print(
+    args: argparse.Namespace,
+    result: dict[str, Any],
+    rows: list[tuple[str, Interval]],
+    runs: list[Solution],
+    files: dict[str, Path | None],
+) -> int:
+    """One JSON object, or a table; a search that Ctrl-C ended still prints its bounds."""
+    interrupted = any(run.ended == "interrupt" for run in runs)
+    if args.json:
+        print(json.dumps(result, allow_nan=False))
+        return INTERRUPTED if interrupted else DONE
+    horizon = "" if result["horizon"] is None else f", horizon {result['horizon']}"
+    print(f"{args.model}   discount {result['discount']:g}{horizon}")
+    for label, interval in rows:
+        print(f"  {label:<22} {str(interval):<34} width {interval.width:.2g}")
+    state = "certified" if all(run.certified for run in runs) else "not certified (estimated rounding margin)"
+    why = {"gap": "gap reached", "time": "time is over", "memory": "memory limit", "interrupt": "interrupted"}
+    ended = ", ".join(dict.fromkeys(why[run.ended] for run in runs))
+    cached = ", solved before" if all(run.cached for run in runs) else ""
+    print(f"  {state}; {ended}; {sum(run.seconds for run in runs):.2f} s{cached}")
+    for name, path in files.items():
+        if path is not None and path.exists():
+            print(f"  certificate of {name}: {path}")
+    return INTERRUPTED if interrupted else DONE
+
+
+@contextmanager
+def _progress(
+    args: argparse.Namespace, label: str, seconds: float
+) -> Iterator[Callable[[float, float, float], None] | None]:
+    """A bar on standard error that shows the bounds and the gap, on a terminal alone."""
+    if args.json or not sys.stderr.isatty():
+        yield None
+        return
+    from tqdm import tqdm
+
+    form = "{desc} {bar} {n:.0f}/{total:.0f} s{postfix}"
+    with tqdm(total=seconds, desc=label, bar_format=form, leave=False, file=sys.stderr) as bar:
+
+        def report(elapsed: float, lower: float, upper: float) -> None:
+            bar.n = min(elapsed, seconds)
+            bar.set_postfix_str(f"[{lower:.7g}, {upper:.7g}] gap {upper - lower:.2g}", refresh=False)
+            bar.update(0)
+
+        bar.set_postfix_str("compiling on first use")
+        yield report
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not (value > 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def _nonnegative(text: str) -> float:
+    value = float(text)
+    if not (value >= 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"{text} is not a number >= 0")
+    return value
