@@ -360,7 +360,8 @@ def _replay(
     if not len(ids):
         return {}
     if agent.lanes is None:
-        groups = [np.resize(ids, _power(len(ids)))]
+        # At least so many lanes, lest each small number of episodes be compiled anew.
+        groups = [np.resize(ids, max(64, _power(len(ids))))]
     else:
         starts = np.unique(ids // agent.lanes) * np.uint32(agent.lanes)
         groups = [start + np.arange(agent.lanes, dtype=np.uint32) for start in starts]
