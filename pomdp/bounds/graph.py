@@ -76,7 +76,7 @@ class BeliefGraph:
             "b_ptr": np.arange(n + 1),
             "b_idx": np.tile(np.arange(flat.S), flat.layers),
             "b_val": np.ones(n),
-            "reward": np.tile(flat.R.T, (flat.layers, 1)),
+            "reward": np.ascontiguousarray(np.tile(flat.R.T, (flat.layers, 1))),
             "Q": corner_Q.reshape(n, A).copy(),
             "V": corner_Q.reshape(n, A).max(axis=1),
             "L": np.full(n, -np.inf),

@@ -8,6 +8,8 @@ is what a certificate needs. Source: solver design, section 3, "Lower bound", an
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +20,10 @@ from pomdp.bounds.flat import Flat
 from pomdp.bounds.graph import BeliefGraph
 
 END = -1  # the link past the horizon: value 0
+
+
+class _Late(Exception):
+    """Ends a linear solve whose time is over."""
 
 
 class Vectors(NamedTuple):
@@ -262,12 +268,13 @@ class LowerBound:
             if graph.nodes.layer[i] == layer - 1 and graph.nodes.first[i, 0] >= 0:
                 graph.children.seen[graph.nodes.first[i, 0] : graph.nodes.first[i, -1]] = 0
 
-    def evaluate(self) -> int:
+    def evaluate(self, late: Callable[[], bool]) -> int:
         """Evaluate the listed vectors as one controller and append what improves; returns how many were added.
 
         Each listed vector is relinked to the vectors now best at its node's children; all are solved for at once
         (links outside the list stay constants), lowered by the residual over 1-gamma, and appended as a block where
-        a vector beats L at its node. Discounted problems only. Source: solver design, "Policy evaluation".
+        a vector beats L at its node. Discounted problems only; `late` ends the solve early, at any point of which
+        the lowered vectors are bounds. Source: solver design, "Policy evaluation".
         """
         graph, flat = self.graph, self.graph.flat
         listed, v = self.listed[0], self._arrays
@@ -282,7 +289,7 @@ class LowerBound:
                 link[row, graph.children.observation[span]] = graph.children.best[span]
         inside = where[link] >= 0
         local = np.where(inside, where[link], link)
-        solved = self._solve(action, local, inside, v.value[listed], v.value)
+        solved = self._solve(action, local, inside, v.value[listed], late)
         better = np.zeros(listed.size, dtype=bool)
         for row, k in enumerate(listed):
             i = int(v.node[k])
@@ -304,14 +311,19 @@ class LowerBound:
         return int(block.size)
 
     def _solve(
-        self, action: np.ndarray, link: np.ndarray, inside: np.ndarray, guess: np.ndarray, frozen: np.ndarray
+        self,
+        action: np.ndarray,
+        link: np.ndarray,
+        inside: np.ndarray,
+        guess: np.ndarray,
+        late: Callable[[], bool],
     ) -> np.ndarray:
         """Values `[K, S]` below the fixed point of a block of linked vectors, near it."""
         flat: Flat = self.graph.flat
         K, S = guess.shape
         nothing = np.zeros((0, S))
         constant = np.empty((K, S))
-        apply_controller(flat, action, link, inside, np.zeros((K, S)), frozen, constant)
+        apply_controller(flat, action, link, inside, np.zeros((K, S)), self._arrays.value, constant)
         constant += flat.R[action]
 
         def linear(x: np.ndarray) -> np.ndarray:
@@ -320,8 +332,17 @@ class LowerBound:
             return (x.reshape(K, S) - out).ravel()
 
         system = LinearOperator((K * S, K * S), matvec=linear, dtype=np.float64)
-        x, _ = bicgstab(system, constant.ravel(), x0=guess.ravel(), rtol=1e-12, atol=0.0, maxiter=200)
-        x = x if np.all(np.isfinite(x)) else guess.ravel()
+        latest = guess.ravel()
+
+        def stop(x: np.ndarray) -> None:
+            nonlocal latest
+            latest = x.copy()
+            if late():
+                raise _Late
+
+        with suppress(_Late):
+            bicgstab(system, constant.ravel(), x0=latest, rtol=1e-12, atol=0.0, maxiter=200, callback=stop)
+        x = latest if np.all(np.isfinite(latest)) else guess.ravel()
         residual = constant.ravel() - linear(x)
         # x + min(residual)/(1 - gamma) is a sub-solution, hence a lower bound; so is its backup, which is closer.
         shift = min(float(residual.min()), 0.0) / (1.0 - flat.gamma)

@@ -15,12 +15,15 @@ from pomdp.bounds.flat import Flat, flatten
 from pomdp.bounds.graph import BeliefGraph
 from pomdp.bounds.initial import blind_values, fast_informed_bound
 from pomdp.bounds.lower import LowerBound
-from pomdp.bounds.upper import UpperBound
+from pomdp.bounds.upper import UpperBound, score_children
 from pomdp.criterion import Criterion
 from pomdp.model import POMDP
 
 MEMORY = 3 * 2**30  # bytes of belief points at which the search stops adding more
-DEPTH = 2_000  # longest trial
+TRIALS = 4  # walks a round
+DEPTH = 2_000  # longest walk
+# No step takes more than this share of the time so far, and a little: else one step could outlast a short limit.
+STEP_SHARE, STEP_SECONDS = 0.1, 0.2
 
 Progress = Callable[[float, float, float], None]  # (seconds, lower, upper)
 
@@ -50,46 +53,48 @@ class Search:
 
     def run(self, gap: float, time_limit: float, progress: Progress | None = None) -> str:
         """Search until the gap is at most `gap`; says why it ended: `gap`, `time`, `memory` or `interrupt`."""
-        start = time.perf_counter()
-        self._deadline = start + time_limit
-        ended = "gap"
-        share = {"upper": 0.0, "lower": 0.0}
-        rounds = 0
+        self._began = time.perf_counter()
+        self._deadline = self._step_ends = self._began + time_limit
+        spent = {"trials": 0.0, "upper": 0.0, "lower": 0.0}
         try:
             while True:
                 lower, upper = self.bounds
                 if progress is not None:
-                    progress(time.perf_counter() - start, lower, upper)
+                    progress(self._elapsed(), lower, upper)
                 if upper - lower <= gap:
-                    break
-                if self._late():
-                    ended = "time"
-                    break
+                    return "gap"
+                if self._elapsed() >= time_limit:
+                    return "time"
                 if self.graph.memory > MEMORY:
-                    ended = "memory"
-                    break
-                rounds += 1
-                began = time.perf_counter()
-                for _ in range(4):
-                    self.trial()
-                    if self._late():
-                        break
-                trials_took = time.perf_counter() - began
-                if share["upper"] <= share["lower"] + trials_took:
-                    share["upper"] += self._timed(self._upper_round)
-                if self.flat.discounted and share["lower"] <= 0.5 * (time.perf_counter() - start):
-                    share["lower"] += self._timed(self._lower_round)
+                    return "memory"
+                spent["trials"] += self._timed(self._trials)
+                if spent["upper"] <= spent["trials"] + spent["lower"]:
+                    spent["upper"] += self._timed(self._upper_round)
+                if self.flat.discounted and spent["lower"] <= 0.5 * self._elapsed():
+                    spent["lower"] += self._timed(self._lower_round)
         except KeyboardInterrupt:
-            ended = "interrupt"
-        return ended
+            return "interrupt"
+
+    def _elapsed(self) -> float:
+        return time.perf_counter() - self._began
 
     def _late(self) -> bool:
-        return time.perf_counter() >= self._deadline
+        """Whether the current step has used its share of the time."""
+        return time.perf_counter() >= self._step_ends
 
-    def _timed(self, work: Callable[[], None]) -> float:
+    def _timed(self, step: Callable[[], None]) -> float:
+        """Run a step within its share of the time; returns its seconds."""
         began = time.perf_counter()
-        work()
+        self._step_ends = min(self._deadline, began + STEP_SHARE * (began - self._began) + STEP_SECONDS)
+        step()
         return time.perf_counter() - began
+
+    def _trials(self) -> None:
+        """Up to TRIALS walks."""
+        for _ in range(TRIALS):
+            self.trial()
+            if self._late():
+                return
 
     def trial(self) -> None:
         """One walk from the root along greatest uncertainty, then backups of both bounds in reverse."""
@@ -114,7 +119,7 @@ class Search:
             kids = graph.children
             gaps = kids.U[first:last] - kids.L[first:last]
             excess = np.where(np.isfinite(gaps), kids.probability[first:last] * (gaps - allowed), 0.0)
-            if first == last or excess.max() <= 0.0 or (depth % 8 == 7 and self._late()):
+            if first == last or excess.max() <= 0.0 or self._late():
                 break
             if sample:
                 positive = np.maximum(excess, 0.0)
@@ -141,8 +146,6 @@ class Search:
 
     def _upper_round(self) -> None:
         """Add the points that carry most of the gap, update visited nodes, sweep."""
-        from pomdp.bounds.upper import score_children
-
         graph = self.graph
         visits = self.upper.visits(self.root)
         lower, upper = self.bounds
@@ -185,4 +188,4 @@ class Search:
     def _lower_round(self) -> None:
         """Evaluate the controller, forget vectors that are best nowhere."""
         self.lower.prune()
-        self.lower.evaluate()
+        self.lower.evaluate(self._late)
