@@ -6,10 +6,12 @@ import dataclasses
 import itertools
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pomdp.cassandra import read
 from pomdp.criterion import Criterion
 from pomdp.library import FAMILIES, task, tasks
 from pomdp.model import POMDP, ModelError
@@ -218,6 +220,16 @@ def test_listening_points_to_the_tiger_with_its_accuracy() -> None:
     for side in ("tiger-left", "tiger-right"):
         row = heard.row(model.state_index(side))
         assert row[model.observation_index(side)] == Fraction(4, 5)
+
+
+def test_tiger_is_the_published_file(benchmarks: Path) -> None:
+    ours, theirs = task("tiger").model, read(benchmarks / "tiger.95.pomdp")
+    assert ours.digest == theirs.digest
+    assert (ours.states, ours.actions, ours.observations) == (
+        theirs.states,
+        theirs.actions,
+        theirs.observations,
+    )
 
 
 def test_a_maze_shows_its_cue_at_the_first_step_and_the_junction_from_the_last() -> None:
