@@ -143,7 +143,7 @@ def simulate(
     wrong, before anything runs.
     """
     length, truncation = cut(model, criterion, steps)
-    _check_counts(episodes, seed, chunk)
+    check_counts(episodes, seed, chunk)
     kept = _episode_ids(keep)
     named = _checked_events(events or {}, model)
     agent, world = agent_for(policy, model, length), _world(model)
@@ -181,7 +181,7 @@ def trajectories(
 
     Raises ModelError where an argument is wrong.
     """
-    _check_counts(1, seed, None)
+    check_counts(1, seed)
     _check_steps(steps)
     ids = _episode_ids(episodes)
     return _replay(model, _world(model), agent_for(policy, model, steps), ids, steps, seed)
@@ -214,7 +214,8 @@ def _check_steps(steps: int) -> None:
         raise ModelError(f"{steps} steps an episode are outside 1..{MAX_STEPS}; give a number such as 200")
 
 
-def _check_counts(episodes: int, seed: int, chunk: int | None) -> None:
+def check_counts(episodes: int, seed: int, chunk: int | None = None) -> None:
+    """ModelError naming the count that is out of range."""
     if not 1 <= episodes <= LIMIT:
         raise ModelError(f"{episodes} episodes are outside 1..{LIMIT}; give a number such as 100000")
     if not 0 <= seed < LIMIT:
