@@ -229,15 +229,21 @@ class _Grammar:
         """The start from one probability a state."""
         states, words, line = self.names["states"], self.start_words, self.start_words[-1][1]
         entries: dict[int, Fraction] = {}
-        for s, (word, at) in enumerate(words):
+        for word, at in words:
             if not (word[0].isdigit() or word[0] in "+-."):
                 raise self.tokens.error(f"{shown(word)} in the start", states.expected(word), at)
+        if len(words) != states.count:
+            found = (
+                f"{len(words)} numbers in the start"
+                if len(words) > 1
+                else f"{shown(words[0][0])} as the start"
+            )
+            expected = f"{states.count} probabilities, a state, or `start include:` with states"
+            raise self.tokens.error(found, expected, line)
+        for s, (word, at) in enumerate(words):
             value = self.tokens.probability_of(word, "a probability in the start", at)
             if value:
                 entries[s] = value
-        if len(words) != states.count:
-            expected = f"{states.count} probabilities, a state, or `start include:` with states"
-            raise self.tokens.error(f"{len(words)} numbers in the start", expected, line)
         return normalised(entries, self.meter, line, lambda: "a start", lambda: "`start: uniform`")[0]
 
     def _tables(self, found: str, line: int) -> _Tables:
@@ -304,10 +310,10 @@ class _Grammar:
             tokens.take()
             kernel.identity(action, tokens.line)
         elif len(indices) == 2:
-            kernel.replace(action, state, self._row(what, kernel.columns.count), tokens.line)
+            kernel.replace(action, state, self._row(f"the {what}", kernel.columns.count), tokens.line)
         else:
             for s in range(kernel.states.count):
-                row = self._row(f"row {s} of a {what}", kernel.columns.count)
+                row = self._row(f"row {s} of the {what}", kernel.columns.count)
                 kernel.replace(action, s, row, tokens.line)
 
     def _row(self, what: str, columns: int) -> dict[int, Fraction]:
@@ -325,7 +331,7 @@ class _Grammar:
             rewards.put(indices[0], indices[1], indices[2], indices[3], value, tokens.line)
             self.complete = " after the number of an R entry"
         elif len(indices) == 3:
-            values = tokens.rewards(O, "an R row, one an observation")
+            values = tokens.rewards(O, "the R row, one an observation")
             rewards.put(indices[0], indices[1], indices[2], EVERY, ZERO, tokens.line)
             rewards.row(indices[0], indices[1], indices[2], values, tokens.line)
             self.complete = " after a complete R row"
@@ -333,7 +339,7 @@ class _Grammar:
             for state in [indices[1]] if len(indices) == 2 else range(S):
                 rewards.put(indices[0], state, EVERY, EVERY, ZERO, tokens.line)
                 for following in range(S):
-                    values = tokens.rewards(O, f"row {following} of an R matrix, one an observation")
+                    values = tokens.rewards(O, f"row {following} of the R matrix, one an observation")
                     rewards.row(indices[0], state, following, values, tokens.line)
             self.complete = " after a complete R matrix"
 

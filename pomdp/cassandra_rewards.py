@@ -17,7 +17,7 @@ from pomdp.rational import RationalMatrix
 _Set = tuple[int, int, int]  # place, numerator, denominator
 _NONE: _Set = (-1, 0, 1)
 # A sum of two rationals takes as long as this many assignments.
-_OPERATION = 10
+_OPERATION = 4
 
 
 class _Rules:

@@ -105,7 +105,10 @@ class Kernel:
         entries = row.entries
         if row.reset:
             self.meter.store(len(start), row.line)
-            entries = {j: v for j, v in {**start, **entries}.items() if v}
+            merged = {**start, **entries}
+            for j in [j for j, v in entries.items() if v is ZERO]:
+                del merged[j]
+            entries = merged
         return normalised(entries, self.meter, row.line, where, lambda: self._example(action, state, entries))
 
     def _replace(self, action: int, state: int, entries: Mapping[int, Fraction], line: int) -> None:

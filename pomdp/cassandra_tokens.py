@@ -46,7 +46,7 @@ class Limits:
     """How large a file may be; beyond, reading ends in a FormatError that names the limit.
 
     `characters` of the file; `states`, `actions`, `observations`; `entries`: nonzero numbers kept; `steps`:
-    assignments that wildcards expand to, and ten for each outcome (a, s, s', o) that a reward is averaged
+    assignments that wildcards expand to, and four for each outcome (a, s, s', o) that a reward is averaged
     over; `bits` of one row's common denominator; `total_bits` of all exact numbers together.
     """
 
@@ -55,7 +55,7 @@ class Limits:
     actions: int = 10_000
     observations: int = 1_000_000
     entries: int = 5_000_000
-    steps: int = 100_000_000
+    steps: int = 50_000_000
     bits: int = 12_000
     total_bits: int = 4_000_000_000
 
@@ -267,7 +267,8 @@ class Names:
 
     def named(self, word: str) -> bool:
         """Whether the word is a name that the file has given."""
-        return self.names is not None and word in self._index
+        # The index also holds the numbers that were looked up; no name is a number.
+        return self.names is not None and word in self._index and not is_count(word)
 
     def find(self, word: str) -> int | None:
         """The index of a name or number, EVERY for `*`, None where there is no such entry."""
