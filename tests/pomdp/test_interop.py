@@ -154,8 +154,8 @@ def test_their_own_tiger_is_read_as_ours() -> None:
 
     problem, ours = TigerProblem.create(obs_noise=0.15), task("tiger").model
     # It lists its spaces from sets of text, in an order that changes from process to process.
-    spaces = {"states": set(problem.agent.all_states), "observations": set(problem.agent.all_observations)}
-    theirs = from_pomdp_py(problem, discount=0.95, **spaces)
+    states, observations = set(problem.agent.all_states), set(problem.agent.all_observations)
+    theirs = from_pomdp_py(problem, states=states, observations=observations, discount=0.95)
     assert sorted(theirs.actions) == sorted(ours.actions)
     assert theirs.states == theirs.observations == ("tiger-left", "tiger-right")
     for name in ours.actions:
