@@ -26,7 +26,7 @@ from pomdp.policy import AlphaVectors, Controller, Policy, as_controller, check_
 BELIEF_LANES = 256
 BELIEF_ENTRIES = 2**22
 # A dense product costs about as much per entry as this many scattered additions save.
-DENSE_ENTRIES, DENSE_FACTOR = 2**20, 32
+DENSE_ENTRIES, DENSE_FACTOR = 2**16, 32
 
 Words = tuple[Array, ...] | None
 
