@@ -9,6 +9,7 @@ it where the inequalities hold, and nowhere else. Source: design of the formal c
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,6 +22,8 @@ from pomdp.strict_json import as_list, dumps, entries, loads
 
 FORMAT = "hpomdp certificate 1"
 OPTIMAL, OPEN_LOOP = "optimal", "open_loop"
+LARGEST = 10**308  # claims and discounts beyond it are no floats, and nothing could print them
+_RATIO = re.compile(r"-?[0-9]{1,4000}/[1-9][0-9]{0,3999}")  # integers that Python reads
 END = -1  # the link past the last stage of a horizon
 
 
@@ -244,13 +247,17 @@ def _mapping(values: Any, place: str) -> dict[int, int]:
 
 
 def _rational(value: Any, place: str) -> Fraction:
-    if isinstance(value, str) and "/" in value and len(value) < 4000:
+    number = None
+    if isinstance(value, str) and _RATIO.fullmatch(value):
         top, _, bottom = value.partition("/")
-        if top.lstrip("-").isdecimal() and bottom.isdecimal() and int(bottom) > 0:
-            return Fraction(int(top), int(bottom))
-    if isinstance(value, (str, int)) and not isinstance(value, bool):
+        number = Fraction(int(top), int(bottom))
+    elif isinstance(value, (str, int)) and not isinstance(value, bool):
         try:
-            return read_rational(value)
+            number = read_rational(value)
         except ValueError:
             pass
-    raise CertificateError(f"{place}: {str(value)[:40]!r} is not a rational such as '155/8'")
+    if number is None:
+        raise CertificateError(f"{place}: {str(value)[:40]!r} is not a rational such as '155/8'")
+    if abs(number) > LARGEST:
+        raise CertificateError(f"{place} is outside -1e308 to 1e308")
+    return number

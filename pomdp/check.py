@@ -111,11 +111,11 @@ def lower_fault(certificate: Certificate, task: ExactTask) -> str | None:
     for k, slack in enumerate(lower_slacks(certificate, task)):
         bad = next((s for s in range(task.S) if slack[s] < 0), None)
         if bad is not None:
-            return f"lower end: alpha of node {k} at state {task.model.states[bad]} is {float(-slack[bad]):.3g} too high"
+            return f"lower end: alpha of node {k} at state {task.model.states[bad]} is {_size(-slack[bad])} too high"
     start = proof.nodes[proof.start]
     value = sum((p * start.alpha[s] for s, p in task.start.items()), Fraction(0)) / over
     if certificate.lower > value:
-        return f"lower end: the claim is {float(certificate.lower - value):.3g} above the start node's value"
+        return f"lower end: the claim is {_size(certificate.lower - value)} above the start node's value"
     return None
 
 
@@ -177,10 +177,10 @@ def upper_fault(certificate: Certificate, task: ExactTask) -> str | None:
         for a in range(task.A):
             slack = Fraction(table.Q[i][a], table.over) - table.backup(i, a)
             if slack < 0:
-                return f"upper end: Q of {table.label(i)} for action {task.model.actions[a]} is {float(-slack):.3g} too low"
+                return f"upper end: Q of {table.label(i)} for action {task.model.actions[a]} is {_size(-slack)} too low"
     value = table.start_value()
     if certificate.upper < value:
-        return f"upper end: the claim is {float(value - certificate.upper):.3g} below the points' value at the start"
+        return f"upper end: the claim is {_size(value - certificate.upper)} below the points' value at the start"
     return None
 
 
@@ -321,6 +321,14 @@ class UpperTable:
     def start_value(self) -> Fraction:
         """max_a' sum_j w_j Q(j, a') at the start belief."""
         return self.interpolate(self.start_successor(), {0: self.start}, 0, "the start")
+
+
+def _size(amount: Fraction) -> str:
+    """A positive amount to three digits; a forged file may hold numbers that no float does."""
+    try:
+        return f"{float(amount):.3g}"
+    except OverflowError:
+        return "more than 1e308"
 
 
 def _objects(values: list[int]) -> np.ndarray:
