@@ -147,9 +147,10 @@ def test_expected_steps_of_a_geometric_end():
 def test_nodes_that_are_never_reached_change_nothing():
     model = ring(3, 0.5)
     small = Controller([[1.0]], [[[0]]])
-    large = Controller(np.ones((4, 1)), [[[0]], [[2]], [[2]], [[0]]], 1)
+    large = Controller(np.ones((4, 1)), [[[0]], [[1]], [[2]], [[1]]], 3)
     kept = pomdp.value._reachable(large)
-    assert kept.num_nodes == 2 and kept.start == 0
+    assert (kept.num_nodes, kept.start) == (2, 1)
+    assert kept.successor.ravel().tolist() == [0, 0]
     assert math.isclose(evaluate(model, large, FOREVER), evaluate(model, small, FOREVER), rel_tol=1e-12)
 
 
