@@ -70,8 +70,8 @@ def test_any_text(text: str) -> None:
     attempt(lambda: parse(text, limits=SMALL))
 
 
-NUMBERS = ["0", "1", "1.0", "0.5", ".25", "1/3", "2/6", "-1", "1e-9", "1e300", "-1e300", "1e400",
-           "1e-400", "1e999999999", "1/0", "0.99999", "1.00001", "9" * 400, "9" * 401, "1/" + "3" * 399, "+", "١"]  # fmt: skip
+NUMBERS = ["0", "1", "1.0", "0.5", ".25", "1/3", "2/6", "-1", "1e-9", "1e300", "-1e300", "1e400", "1e-400",
+           "1/0", "1e999999999", "0.99999", "1.00001", "9" * 400, "9" * 401, "1/" + "3" * 399, "+", "١"]  # fmt: skip
 COUNTS = ["0", "1", "2", "3", "7", "40", "41", "1000000000", "9" * 4301, "-1"]
 NAMES = ["a", "b", "c", "a b c", "uniform", "T", "*", "0", "1", "2", "nan", "4x3", "é", "\udc80"]
 PAYLOADS = ["uniform", "identity", "reset"]
@@ -104,8 +104,8 @@ def soups(draw: st.DrawFn) -> str:
         st.lists(index, max_size=5),
         payload,
     )
-    statements = ["T: * uniform", "O: * uniform"] * draw(st.booleans())
-    statements += draw(st.lists(st.one_of(statement, statement, st.sampled_from(JUNK)), max_size=12))
+    statements = draw(st.lists(st.one_of(statement, statement, st.sampled_from(JUNK)), max_size=12))
+    statements += ["T: * uniform", "O: * uniform"] * draw(st.booleans())
     joint = draw(st.sampled_from(["\n", "\r\n", " ", "\n#\n"]))
     return joint.join([*draw(st.permutations(preamble)), *statements])
 
@@ -146,8 +146,9 @@ def test_mutations_of_a_sample(tmp_path: Path, part: int) -> None:
 
         def reading() -> None:
             outcomes.add("refused")
-            read(file, limits=SMALL)
+            model = read(file, limits=SMALL)
             outcomes.add("read")
+            assert parse(write(model)).digest == model.digest
 
         attempt(reading)
     assert outcomes == {"refused", "read"}
@@ -167,16 +168,6 @@ def test_mutations_of_files_by_others(benchmarks: Path, tmp_path: Path) -> None:
             attempt(lambda file=file: read(file, limits=limits))
 
 
-@given(soups())
-def test_what_was_read_is_written_and_read_again(text: str) -> None:
-    try:
-        model = parse(text, limits=SMALL)
-        copy = write(model)
-    except FormatError:
-        return
-    assert parse(copy).digest == model.digest
-
-
 def preamble(states: int, actions: int, observations: int) -> str:
     return f"states: {states}\nactions: {actions}\nobservations: {observations}\n"
 
@@ -185,7 +176,7 @@ def primes(count: int) -> list[int]:
     return [n for n in range(3, 20 * count) if all(n % d for d in range(2, int(n**0.5) + 1))][:count]
 
 
-# Limits that are reached by keeping much, and not by asking for it, are lower here: what is kept is then less.
+# Limits that are reached by keeping much, not by asking for it, are lower here: less is kept by then.
 LOWER = Limits(states=20_000, entries=200_000)
 
 # Texts that ask for much with few words; what they may take at most, beside themselves, in MiB.
@@ -196,7 +187,6 @@ HOSTILE: dict[str, tuple[Callable[[], str], int]] = {
     "exponent": (lambda: "discount: 1e-999999999", 1),
     "states by actions": (lambda: preamble(100_000, 1_000, 2) + "T: * identity", 1),
     "dense rows": (lambda: preamble(1_000_000, 1, 1) + "T: * uniform", 1),
-    "one wide row": (lambda: preamble(2, 1, 1_000_000) + "O: * : 0 : 0 1\n" * 3, 1),
     "a cube of rewards": (lambda: preamble(100_000, 1, 10_000) + "R: 0\n0 0 0", 1),
     "reset to a wide start": (lambda: preamble(5_000, 2, 1) + "T: * reset O: * uniform", 60),
     "one word": (lambda: "states: " + "a" * 5_000_000, 8),
@@ -207,8 +197,8 @@ HOSTILE: dict[str, tuple[Callable[[], str], int]] = {
     "start without end": (lambda: preamble(3, 1, 1) + "start: " + "0 " * 20_001, 8),
     "sections without end": (lambda: preamble(3, 1, 1) + "T: 0 identity\n" * 3_000, 8),
     "misspelt name": (lambda: "actions: 1 observations: 1 states: " +
-                      " ".join(f"{'ab' * 50}{i}" for i in range(3_000)) + "\nT: 0 : " + "ba" * 500, 40),
-    "common denominators": (lambda: preamble(2_000, 1, 1) + "T: * : * : * 0\nT: 0 : 0 " +
+                      " ".join(f"{'ab' * 40}{i}" for i in range(3_000)) + "\nT: 0 : " + "ba" * 500, 40),
+    "common denominators": (lambda: preamble(2_000, 1, 1) + "T: 0 identity T: 0 : 0 " +
                             " ".join(f"1/{n}" for n in primes(2_000)), 16),
     "denominators of rewards": (lambda: preamble(2_000, 1, 1) + "T: 0 identity\nO: 0 uniform\n" + "\n".join(
         f"R: 0 : {s} : * : * 1/{n}" for s, n in enumerate(primes(2_000))), 16),
