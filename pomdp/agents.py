@@ -3,7 +3,7 @@ pomdp.policy.
 
 An agent is a frozen pytree with the same three methods. `begin(lanes)` is the memory before the first action;
 `choose(memory, words)` the action uint32 `[lanes]`; `update(memory, action, observation)` the next memory.
-`words` are the lane's two words of the stream ACTION at this step, or None where `draws` is false.
+`words` are the first `draws` words, at most two, of the lane's block of the stream ACTION at this step.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BELIEF_ENTRIES = 2**22
 # A dense product costs about as much per entry as this many scattered additions save.
 DENSE_ENTRIES, DENSE_FACTOR = 2**16, 32
 
-Words = tuple[Array, ...] | None
+Words = tuple[Array, ...]
 
 
 def take(array: Array, index: Array) -> Array:
@@ -52,8 +52,8 @@ class Agent(Protocol):
     """What the simulator asks of a policy; see the head of this file."""
 
     @property
-    def draws(self) -> bool:
-        """Whether `choose` needs words."""
+    def draws(self) -> int:
+        """How many words `choose` needs."""
 
     @property
     def lanes(self) -> int | None:
@@ -86,7 +86,7 @@ class Deterministic:
     action_bits: int
     observations: int
 
-    draws = False
+    draws = 0
     lanes = None
 
     def begin(self, lanes: int) -> Array:
@@ -121,8 +121,12 @@ class Stochastic:
     actions: int
     observations: int
 
-    draws = True
     lanes = None
+
+    @property
+    def draws(self) -> int:
+        """Two words where the table is wide: a carried word costs time even if it is never read."""
+        return 2 if self.act.wide else 1
 
     def begin(self, lanes: int) -> Array:
         """Start node in every lane."""
@@ -130,8 +134,7 @@ class Stochastic:
 
     def choose(self, memory: Array, words: Words) -> Array:
         """An action drawn from the node's row."""
-        assert words is not None
-        return draw_lanes(self.act, memory, words[0], words[1])
+        return draw_lanes(self.act, memory, *words)
 
     def update(self, memory: Array, action: Array, observation: Array) -> Array:
         """The next node."""
@@ -162,7 +165,7 @@ class Greedy:
     sees: Array
     observations: int
 
-    draws = False
+    draws = 0
 
     @property
     def lanes(self) -> int:

@@ -121,9 +121,9 @@ class Events:
 
 
 def _words(world: World, agent: Agent, seed: Array, episodes: Array, step: Array) -> tuple[Any, Any, Any]:
-    """Words of one step: dynamics, action and wide rows; None for what is not drawn."""
+    """Words of one step: dynamics, action and wide rows, as many as are read."""
     dynamics = block(seed, jnp.uint32(DYNAMICS), episodes, step)
-    action = block(seed, jnp.uint32(ACTION), episodes, step) if agent.draws else None
+    action = block(seed, jnp.uint32(ACTION), episodes, step)[: agent.draws] if agent.draws else ()
     wide = block(seed, jnp.uint32(WIDE), episodes, step) if world.wide else (None, None)
     return dynamics, action, wide
 

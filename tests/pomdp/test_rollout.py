@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -158,6 +159,32 @@ def test_thirty_two_events_of_each_kind_are_counted_apart() -> None:
     for place, i in enumerate(order):
         where = masks[i].ravel()[pairs if i < 32 else observations]
         assert np.array_equal(after[place], place + where)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("stochastic", [False, True])
+def test_an_accelerator_gives_the_same_episodes_as_the_cpu(stochastic: bool) -> None:
+    model, controller = random_model(5), random_controller(5, stochastic)
+    places = (jax.devices("cpu")[0], jax.devices()[0])
+    runs, results = [], []
+    for place in places:
+        with jax.default_device(place):
+            runs.append(trajectories(model, controller, range(200), steps=STEPS, seed=8))
+        results.append(
+            simulate(
+                model,
+                controller,
+                Criterion.of(model),
+                episodes=50_000,
+                steps=STEPS,
+                seed=8,
+                events={"end": np.arange(O) == 1},
+                devices=[place],
+            )
+        )
+    assert all(same(runs[0][i], runs[1][i]) for i in range(200))
+    assert results[0].events == results[1].events
+    assert results[0].mean == pytest.approx(results[1].mean, rel=1e-6, abs=1e-5)
 
 
 TWO_DEVICES = """
