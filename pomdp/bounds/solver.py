@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pomdp import policy
+import pomdp.policy as policy
 from pomdp.bounds import solved_before
 from pomdp.bounds.certify import certify as make_certificate
 from pomdp.bounds.certify import reachable
