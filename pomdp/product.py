@@ -23,6 +23,8 @@ DENSE_SHARE = 0.15
 DENSE_STATES = 4000
 # What a gathered element costs in streamed ones.
 GATHER_COST = 3
+# Up to this many elements, one call for all classes of observations beats one call for each.
+AT_ONCE = 1 << 16
 # Gathered indices are kept only up to this many, 256 MiB.
 MAX_GATHERED = 1 << 25
 
@@ -32,8 +34,9 @@ class _Branch:
     """What the controller does with one action: `nodes` `[N]` that take it, with probability `weight` `[N]`.
 
     `group` `[N]`: the row of `successor` `[G, C]` each node follows, by class of observations; `likelihood`
-    `[S', C]` is the probability of each class. `gather` holds, where S' rows have few classes, pairs of flat
-    indices into V `[G, S']` and likelihoods `[S']`.
+    `[S', C]` is the probability of each class, `columns` `[C, S']` the same dense. Where each state has few
+    of many classes, `gather` holds pairs of flat indices into V `[G, S']` and likelihoods `[S']`, and
+    `columns` nothing.
     """
 
     nodes: np.ndarray
@@ -43,6 +46,7 @@ class _Branch:
     likelihood: csr_array
     transition: csr_array | np.ndarray
     gather: tuple[tuple[np.ndarray, np.ndarray], ...]
+    columns: np.ndarray
 
 
 class ProductChain:
@@ -80,10 +84,13 @@ class ProductChain:
             for index, likelihood in branch.gather:
                 W += likelihood * flat[index]
             return W
-        columns = branch.likelihood.T.toarray() if branch.likelihood.shape[1] > 1 else None
-        for c in range(branch.successor.shape[1]):
-            rows = values[branch.successor[:, c]]
-            W += rows if columns is None else columns[c] * rows
+        G, C = branch.successor.shape
+        if C == 1:
+            return values[branch.successor[:, 0]]
+        if G * C * self.shape[1] <= AT_ONCE:
+            return np.einsum("gcs,cs->gs", values[branch.successor], branch.columns)
+        for c in range(C):
+            W += branch.columns[c] * values[branch.successor[:, c]]
         return W
 
     @property
@@ -125,6 +132,7 @@ def _branch(model: POMDP, controller: Controller, act: np.ndarray, action: int) 
         (np.ones(len(possible)), (possible, member.ravel())), shape=(model.num_observations, classes.shape[1])
     )
     likelihood = csr_array(Z @ merge)
+    gather = _gather(classes, likelihood)
     dense = T.nnz > DENSE_SHARE * T.shape[0] ** 2 and T.shape[0] <= DENSE_STATES
     return _Branch(
         nodes,
@@ -133,7 +141,8 @@ def _branch(model: POMDP, controller: Controller, act: np.ndarray, action: int) 
         np.ascontiguousarray(classes),
         likelihood,
         T.toarray() if dense else T,
-        _gather(classes, likelihood),
+        gather,
+        np.empty((0, T.shape[0])) if gather else likelihood.T.toarray(),
     )
 
 

@@ -25,12 +25,15 @@ def by_definition(model: POMDP, controller: Controller, values: np.ndarray) -> n
 
 
 @pytest.mark.parametrize("dense_share", [0.0, 2.0], ids=["dense T", "sparse T"])
-@pytest.mark.parametrize("gather_cost", [1000, 0], ids=["streamed", "gathered"])
+@pytest.mark.parametrize(
+    ("gather_cost", "at_once"), [(1000, 0), (1000, 1 << 16), (0, 0)], ids=["streamed", "at once", "gathered"]
+)
 @given(data=st.data())
-def test_factored_and_assembled_products_follow_the_definition(dense_share, gather_cost, data):
+def test_factored_and_assembled_products_follow_the_definition(dense_share, gather_cost, at_once, data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(product, "DENSE_SHARE", dense_share)
         patch.setattr(product, "GATHER_COST", gather_cost)
+        patch.setattr(product, "AT_ONCE", at_once)
         model = data.draw(pomdps(max_states=3))
         policy = data.draw(data.draw(st.sampled_from([controllers, reactives, open_loops]))(model))
         controller = as_controller(policy, model)
