@@ -72,6 +72,8 @@ def compare_entry(column: Column, committed: pd.Series, fresh: pd.Series) -> str
     if isinstance(old, str) or isinstance(new, str):
         return "" if old == new else f"committed {old!r}, computed {new!r}"
     allowed = TOLERANCE * max(1.0, abs(float(old)))
+    if column.kind == "near":
+        allowed = max(TOLERANCE, column.factor * abs(float(old)))
     if column.kind == "estimate":
         errors = [float(row[column.error]) for row in (committed, fresh)]
         if not any(map(math.isnan, errors)):

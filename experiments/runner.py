@@ -9,11 +9,13 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +187,7 @@ def _compute(
     with tqdm(
         total=total, initial=total - len(tasks), desc=name, unit="cell", file=sys.stderr, disable=None
     ) as bar:
+        results: Generator[Record, None, None] = _nothing()
         try:
             # With one process joblib would compute here, where a study could catch Ctrl-C or end the program;
             # two processes fed one cell at a time compute one cell at a time.
@@ -193,22 +196,42 @@ def _compute(
                 calls = (joblib.delayed(work)(reference, source, target, task, os.getpid()) for task in tasks)
                 # One cell at a time and no reserve: a kill then interrupts only running cells.
                 pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=workers)
-                for record in pool(calls):
+                with _interrupt_blocked():
+                    results = pool(calls)
+                for record in results:
                     finished[record.key] = record
                     bar.update()
                     failures = sum(item.status == "failed" for item in finished.values())
                     if failures:
                         bar.set_postfix(failed=failures)
-        except KeyboardInterrupt:
-            _end_workers()
+        except BaseException as stop:
+            # Joblib ends its processes when the exception passes through its generator.
+            with suppress(type(stop)):
+                results.throw(stop)
+            _seen_by_workers.clear()
+            if not isinstance(stop, KeyboardInterrupt):
+                raise
             done = total - len(tasks) + len(finished)
             raise Interrupted(
                 f"interrupted: {done} of {total} records are kept; the same command goes on"
             ) from None
-        except BaseException:
-            _end_workers()
-            raise
     return finished
+
+
+def _nothing() -> Generator[Record, None, None]:
+    yield from ()
+
+
+@contextmanager
+def _interrupt_blocked() -> Iterator[None]:
+    """Hold Ctrl-C back: processes started meanwhile never see it, and this one sees it afterwards."""
+    # When it first starts, Python's tracker of shared resources unblocks the signal again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _seen_by_workers: set[str] = set()

@@ -20,7 +20,7 @@ from experiments.records import replace_text
 if TYPE_CHECKING:
     import pandas as pd
 
-Kind = Literal["key", "exact", "interval", "estimate", "ignore"]
+Kind = Literal["key", "exact", "interval", "estimate", "near", "ignore"]
 UNDEFINED = "--"
 _NUMBERS = re.compile(r"[-\[\](), .0-9]*[0-9][-\[\](), .0-9]*")
 _EXACTLY = Context(prec=400)
@@ -36,7 +36,8 @@ class Column:
 
     key: names the row. exact: equal to 1e-9 (relative above 1). interval: both valid, so they must meet, and
     the fresh one is at most `factor` times as wide plus `slack`. estimate: within `factor` joint standard
-    errors, read from the column `error`. ignore: never compared, such as a time.
+    errors, read from the column `error`. near: within the share `factor` of the committed one. ignore: never
+    compared, such as a time.
     """
 
     name: str
@@ -75,6 +76,11 @@ def interval(name: str, heading: str, *, factor: float, slack: float, digits: in
 def estimate(name: str, heading: str, *, error: str, standard_errors: float = 4.0, digits: int = 4) -> Column:
     """A column of sample means whose standard error stands in the column `error`."""
     return Column(name, "estimate", heading, digits, standard_errors, 0.0, error)
+
+
+def near(name: str, heading: str, *, share: float, digits: int = 4) -> Column:
+    """A column of numbers that depend a little on the time given, such as a property of a policy found."""
+    return Column(name, "near", heading, digits, share)
 
 
 def ignore(name: str, heading: str, digits: int = 3) -> Column:

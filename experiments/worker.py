@@ -6,7 +6,6 @@ Every worker starts by importing this file, so that pandas and plotting stay out
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 import traceback
@@ -32,7 +31,6 @@ class Task:
 
 def work(reference: str, source: str, folder: str, task: Task, parent: int) -> Record:
     """Compute one task in a worker and write its record."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with(parent)
     study = _worker_study(reference, source)
     record = Record(study_name(study), task.key, task.cell, task.seed, source, "done")

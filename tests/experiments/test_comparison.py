@@ -19,13 +19,14 @@ TABLE = tables.Table(
         tables.exact("word", "word"),
         tables.interval("V", "$V$", factor=2.0, slack=0.1),
         tables.estimate("J", "$J$", error="J_se", standard_errors=3.0),
+        tables.near("steps", "steps", share=0.1),
         tables.ignore("seconds", "time"),
     ),
     "",
 )
 ROW = {
     "group": "a", "task": "x", "value": 2.0, "word": "yes", "V_lower": 1.0, "V_upper": 2.0,
-    "J": 5.0, "J_se": 0.3, "seconds": 1.0,
+    "J": 5.0, "J_se": 0.3, "steps": 10.0, "seconds": 1.0,
 }  # fmt: skip
 
 
@@ -55,6 +56,8 @@ def differences(changes: dict[str, object], committed: dict[str, object] | None 
         ({"J": 6.49, "J_se": 0.4}, []),
         ({"J": 6.51, "J_se": 0.4}, ["J"]),
         ({"J": 5.1, "J_se": math.nan}, ["J"]),
+        ({"steps": 10.9}, []),
+        ({"steps": 8.9}, ["steps"]),
         ({"task": "y"}, ["row", "row"]),
     ],
 )

@@ -97,9 +97,9 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_records_of_other_sources_are_apart(tmp_path: Path) -> None:
-    write_record(tmp_path, record())
     old = record(source="b" * 64)
     write_record(tmp_path, old)
+    write_record(tmp_path, record())
     assert list(read_records(tmp_path, SOURCE).values()) == [record()]
     assert list(read_other_records(tmp_path, SOURCE).values()) == [old]
     assert read_records(tmp_path, "c" * 64) == {}
