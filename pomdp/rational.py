@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 MAX_DIGITS = 400
 MAX_EXPONENT = 400
 _NUMBER = re.compile(
-    r"[+-]?(\d{1,%d}\.?\d{0,%d}|\.\d{1,%d})([eE][+-]?\d{1,4})?" % (MAX_DIGITS, MAX_DIGITS, MAX_DIGITS)
+    r"[+-]?(\d{1,%d}(\.\d{0,%d})?|\.\d{1,%d})([eE][+-]?\d{1,4})?" % (MAX_DIGITS, MAX_DIGITS, MAX_DIGITS)
 )
 _RATIO = re.compile(r"[+-]?\d{1,%d}/\d{1,%d}" % (MAX_DIGITS, MAX_DIGITS))
 
@@ -44,7 +44,7 @@ def read_rational(value: Any) -> Fraction:
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise ValueError(f"{value} is not a finite number")
-        return Fraction(value)
+        value = str(value)  # the limits of a text hold: Decimal("1e999999999") is a short way to write a long integer
     if isinstance(value, str):
         text = value.strip()
         if _NUMBER.fullmatch(text):

@@ -12,7 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pomdp.bounds import solve, solve_open_loop
-from pomdp.certificate import FORMAT, Certificate, CertificateError, Controller, Node, Point, Points, read, write
+from pomdp.certificate import (
+    FORMAT,
+    Certificate,
+    CertificateError,
+    Controller,
+    Node,
+    Point,
+    Points,
+    read,
+    write,
+)
 from pomdp.criterion import Criterion
 from pomdp.testing import pomdps
 
@@ -76,7 +86,9 @@ def test_the_plan_of_an_open_loop(tiger):
 def test_prefix_and_cycle_are_where_the_links_close():
     nodes = tuple(Node(0, a, (j,), (0,)) for a, j in ((5, 2), (6, 0), (7, 3), (8, 2)))
     empty = Points(1, 1, (), (), {}, {})
-    certificate = Certificate("open_loop", None, None, Fraction(0), Fraction(0), Controller(1, 1, nodes), empty)
+    certificate = Certificate(
+        "open_loop", None, None, Fraction(0), Fraction(0), Controller(1, 1, nodes), empty
+    )
     assert certificate.actions() == ((6, 5), (7, 8))
 
 
@@ -161,7 +173,17 @@ def test_an_error_names_the_entry(tmp_path, place, value, words):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[1]", "null", '{"format": NaN}', '{"format": 1, "format": 2}', "[" * 10**5, "9" * 10**4, '"\\ud800"'],
+    [
+        "",
+        "{",
+        "[1]",
+        "null",
+        '{"format": NaN}',
+        '{"format": 1, "format": 2}',
+        "[" * 10**5,
+        "9" * 10**4,
+        '"\\ud800"',
+    ],
 )
 def test_what_is_no_certificate_is_refused_in_one_line(tmp_path, text):
     path = tmp_path / "c.json"

@@ -1,4 +1,4 @@
-"""The exact checker: what the solver proves is accepted, and every edit that claims more is refused by an inequality."""
+"""The exact check: proofs of the solver pass, and every edit that claims more fails an inequality."""
 
 from __future__ import annotations
 
@@ -11,9 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pomdp.bounds import solve, solve_open_loop
-from pomdp.certificate import END, OPEN_LOOP, OPTIMAL, Certificate, CertificateError, Controller, Node, Points, read, write
-from pomdp.check import check
 from pomdp.cassandra import read as read_model
+from pomdp.certificate import (
+    END,
+    OPEN_LOOP,
+    OPTIMAL,
+    Certificate,
+    CertificateError,
+    Controller,
+    Node,
+    Points,
+    read,
+    write,
+)
+from pomdp.check import check
 from pomdp.criterion import Criterion
 from pomdp.model import POMDP
 
@@ -148,7 +159,9 @@ def test_a_raised_entry_of_the_start_nodes_alpha_is_refused(made, kind):
     for s in model.exact.start:
         amount = int(STEP * certificate.controller.denominator)
         raised = tuple(x + amount * (q == s) for q, x in enumerate(alpha))
-        refused(with_node(certificate, start, alpha=raised), model, f"node {start}", model.states[s], "too high")
+        refused(
+            with_node(certificate, start, alpha=raised), model, f"node {start}", model.states[s], "too high"
+        )
 
 
 @ALL_KINDS
@@ -193,7 +206,11 @@ def test_a_negative_weight_is_refused(made, kind):
     j = next(iter(points.start), 0)
     refused(with_points(certificate, start={j: -1}), model, "weight of the start", "negative")
     for key, row in list(points.weights.items())[:5]:
-        refused(with_points(certificate, weights=points.weights | {key: {j: -w for j, w in row.items()}}), model, "negative")
+        refused(
+            with_points(certificate, weights=points.weights | {key: {j: -w for j, w in row.items()}}),
+            model,
+            "negative",
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -231,7 +248,9 @@ def test_a_proof_of_the_wrong_shape_is_refused(made, kind):
     refused(with_points(certificate, corners=certificate.points.corners[1:]), model, "corners")
     refused(with_points(certificate, bits=0), model, "bits")
     refused(with_points(certificate, bits=10**9), model, "bits")
-    refused(replace(certificate, controller=replace(certificate.controller, start=10**6)), model, "start node")
+    refused(
+        replace(certificate, controller=replace(certificate.controller, start=10**6)), model, "start node"
+    )
     refused(replace(certificate, controller=replace(certificate.controller, nodes=())), model, "start node")
     if kind == "optimal forever":
         refused(with_node(certificate, 0, following=(END, END)), model, f"leads to {END}")
@@ -266,7 +285,10 @@ def test_another_model_is_refused(made, tiger, kind):
     if kind.startswith(OPTIMAL):  # an action sequence does not hear how well one listens
         refused(certificate, tiger("0.8"), "lower end")
         refused(certificate, tiger("0.9"))
-    refused(certificate, POMDP.build(states=1, actions=1, observations=1, T=[[[1]]], Z=[[[1]]], R=[[0]], discount=0.5))
+    refused(
+        certificate,
+        POMDP.build(states=1, actions=1, observations=1, T=[[[1]]], Z=[[[1]]], R=[[0]], discount=0.5),
+    )
 
 
 def test_the_published_tigers_do_not_accept_each_others_certificates(benchmarks):
@@ -274,7 +296,9 @@ def test_the_published_tigers_do_not_accept_each_others_certificates(benchmarks)
     certificate = solve(one, Criterion.of(one), gap=1e-3).certificate
     assert check(certificate, one).valid
     refused(certificate, other)
-    assert check(certificate, other.with_discount("0.95")).valid  # then it is the same model, by another author
+    assert check(
+        certificate, other.with_discount("0.95")
+    ).valid  # then it is the same model, by another author
 
 
 @pytest.mark.parametrize("quantity", [OPTIMAL, OPEN_LOOP])
@@ -296,10 +320,12 @@ def test_without_stages_only_discounting_proves_anything(made, discount):
     refused(replace(certificate, discount=discount), model, "discount", "proves nothing")
     nothing = model.with_discount(None)
     refused(certificate, nothing, "neither")
-    # At discount 1 every constant reproduces itself where no reward is paid, so -5 would pass for an upper end.
+    # At discount 1 every constant reproduces itself where nothing is paid, so -5 would pass for an upper end.
     idle = POMDP.build(states=1, actions=1, observations=1, T=[[[1]]], Z=[[[1]]], R=[[0]])
     proof = Controller(0, 1, (Node(0, 0, (0,), (-5,)),))
-    false = Certificate(OPTIMAL, discount, None, Fraction(-5), Fraction(-5), proof, Points(1, 1, (((-5,),),), (), {}, {}))
+    false = Certificate(
+        OPTIMAL, discount, None, Fraction(-5), Fraction(-5), proof, Points(1, 1, (((-5,),),), (), {}, {})
+    )
     refused(false, idle)
     refused(replace(false, discount=Fraction(1, 2)), idle, "upper end")
 
@@ -323,11 +349,15 @@ def test_the_other_quantity_is_refused(made):
 HUGE = 10**2000
 LEAVES = st.one_of(
     st.integers(-3, 6),
-    st.sampled_from([HUGE, -HUGE, 2**80, -(2**63), True, None, 0.5, "", "1/3", "-5", "1e400", "-1e400", "--5/3", "7/0"]),
+    st.sampled_from(
+        [HUGE, -HUGE, 2**80, -(2**63), True, None, 0.5, "", "1/3", "-5", "1e400", "-1e400", "--5/3", "7/0"]
+    ),
     st.just([]),
     st.just({}),
 )
-SHIFTS = st.one_of(st.integers(-2, 2), st.integers(0, 200).map(lambda k: 2**k), st.integers(0, 200).map(lambda k: -(2**k)))
+SHIFTS = st.one_of(
+    st.integers(-2, 2), st.integers(0, 200).map(lambda k: 2**k), st.integers(0, 200).map(lambda k: -(2**k))
+)
 
 
 def places(data, path=()):

@@ -1,4 +1,4 @@
-"""Both bounds of the search and of `solve` against exact oracles: expectimax, fully observed chains, known values."""
+"""Both bounds of `solve` against exact oracles: expectimax, fully observed chains, known values."""
 
 from __future__ import annotations
 
@@ -166,7 +166,13 @@ def ring(reward: Fraction) -> POMDP:
     """Three states in a ring, seen; action 0 moves on, action 1 stays; only moving into state 0 pays."""
     go, stay = [{1: 1}, {2: 1}, {0: 1}], [{0: 1}, {1: 1}, {2: 1}]
     return POMDP.build(
-        states=3, actions=2, observations=3, T=[go, stay], Z=[stay, stay], R=[[0, 0, reward], [0, 0, 0]], start="0"
+        states=3,
+        actions=2,
+        observations=3,
+        T=[go, stay],
+        Z=[stay, stay],
+        R=[[0, 0, reward], [0, 0, 0]],
+        start="0",
     )
 
 
@@ -192,7 +198,12 @@ def test_one_state_one_action_one_observation(discount):
 @pytest.mark.parametrize("criterion", [Criterion(Fraction(19, 20)), Criterion(Fraction(1), 200)], ids=str)
 def test_no_rewards_are_worth_nothing(criterion):
     model = POMDP.build(
-        states=2, actions=2, observations=2, T=[[["1/2", "1/2"]] * 2] * 2, Z=[[["1/3", "2/3"]] * 2] * 2, R=[[0, 0]] * 2
+        states=2,
+        actions=2,
+        observations=2,
+        T=[[["1/2", "1/2"]] * 2] * 2,
+        Z=[[["1/3", "2/3"]] * 2] * 2,
+        R=[[0, 0]] * 2,
     )
     found = solve(model, criterion, gap=1e-6, time_limit=10.0)
     assert found.interval.contains(0) and found.interval.width <= 1e-6
@@ -205,7 +216,9 @@ def test_a_start_in_a_corner_knows_where_it_is(tiger, expectimax):
     assert exact > 10 and found.interval.contains(exact)
 
 
-@pytest.mark.parametrize("wrong", [{"gap": -1.0}, {"gap": math.nan}, {"time_limit": 0.0}, {"time_limit": math.inf}])
+@pytest.mark.parametrize(
+    "wrong", [{"gap": -1.0}, {"gap": math.nan}, {"time_limit": 0.0}, {"time_limit": math.inf}]
+)
 def test_limits_out_of_range_are_refused(tiger, wrong):
     with pytest.raises(ModelError, match="gap|time limit"):
         solve(tiger(), Criterion(Fraction(1), 2), **wrong)
