@@ -241,24 +241,28 @@ def test_their_planners_beat_a_random_policy_on_tiger(planner: str) -> None:
     assert set(np.round(played.returns, 9)) & {8.0, -3.0}
 
 
-@pytest.mark.parametrize("planner", PLANNERS)
-def test_the_last_step_is_searched_and_no_step_after_it(planner: str) -> None:
-    # Taking pays 1 and ends; investing pays 10 a step later, and so nothing on the last step.
-    end = {2: 1}
-    model = POMDP.build(
-        states=["poor", "rich", "end"],
+def savings() -> POMDP:
+    """After one idle step: take 1 and end, or invest twice and reap 10 on the third step."""
+    idle, poor, grown, rich, end = ({s: 1} for s in range(5))
+    return POMDP.build(
+        states=["idle", "poor", "grown", "rich", "end"],
         actions=["take", "invest", "reap"],
         observations=1,
-        T=[[end, end, end], [{1: 1}, {1: 1}, end], [end, end, end]],
-        Z=[[{0: 1}] * 3] * 3,
-        R=[[1, 1, 0], [0, 0, 0], [0, 10, 0]],
-        start="poor",
+        T=[[poor, end, end, end, end], [poor, grown, rich, rich, end], [poor, end, end, end, end]],
+        Z=[[{0: 1}] * 5] * 3,
+        R=[[0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 10, 0]],
+        start="idle",
     )
-    for horizon, best in ((1, 1.0), (2, 10.0), (3, 10.0)):
-        played = plan_online(
-            model, Criterion(Fraction(1), horizon), planner=planner, episodes=3, simulations=100
-        )
-        assert played.returns == (best,) * 3
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_the_last_step_is_searched_and_no_step_after_it(planner: str) -> None:
+    for horizon, best in ((2, 1.0), (3, 1.0), (4, 10.0), (5, 10.0)):
+        criterion = Criterion(Fraction(1), horizon)
+        played = plan_online(savings(), criterion, planner=planner, episodes=2, simulations=200)
+        assert played.returns == (best,) * 2, horizon
+    shallow = plan_online(savings(), criterion, planner=planner, episodes=2, simulations=200, depth=1)
+    assert shallow.returns == (1.0, 1.0)
 
 
 def test_pomcp_that_lost_its_particles_goes_on_from_the_exact_belief() -> None:
