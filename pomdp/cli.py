@@ -1,7 +1,7 @@
 """Commands `solve`, `feedback`, `check` and `simulate`. Heavy imports stand inside the handlers.
 
 MODEL is the path of a .pomdp file or `library:NAME`. A human sees a table and, on a terminal, a progress bar on
-standard error; `--json` prints one object. Exit codes: 0 done, 1 a failed check, 2 bad input.
+standard error; `--json` prints one object. A library task without a discount is taken over its natural horizon. Exit codes: 0 done, 1 a failed check, 2 bad input.
 """
 
 from __future__ import annotations
@@ -67,6 +67,15 @@ def load_model(text: str) -> POMDP:
     from pomdp.cassandra import read
 
     return read(Path(text))
+
+
+def natural_horizon(text: str, model: POMDP) -> int | None:
+    """The horizon that a library task has where its model has no discount; None for every other model."""
+    if not text.startswith(LIBRARY) or model.discount is not None:
+        return None
+    from pomdp.library import task
+
+    return task(text[len(LIBRARY) :]).horizon
 
 
 def _solve(args: argparse.Namespace) -> int:
@@ -160,7 +169,10 @@ def _question(args: argparse.Namespace) -> tuple[POMDP, Criterion]:
     if args.certificate is not None and (args.certificate.is_dir() or not args.certificate.parent.is_dir()):
         raise ModelError(f"--certificate {args.certificate}: not a file in a folder that exists")
     model = load_model(args.model)
-    return model, Criterion.of(model, args.discount, args.horizon)
+    horizon = args.horizon
+    if horizon is None and args.discount is None:
+        horizon = natural_horizon(args.model, model)
+    return model, Criterion.of(model, args.discount, horizon)
 
 
 def _statement(args: argparse.Namespace, criterion: Criterion) -> dict[str, Any]:

@@ -58,11 +58,13 @@ def add_simulate(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate and print; refuse bad input before anything runs. 130 where Ctrl-C ended the run."""
-    from pomdp.cli import load_model
+    from pomdp.cli import load_model, natural_horizon
     from pomdp.policy import check_fits
     from pomdp.simulate import check_counts, cut, simulate
 
     model = load_model(args.model)
+    if args.horizon is None and args.discount is None and args.steps is None:
+        args.horizon = natural_horizon(args.model, model)
     criterion = _criterion(model, args)
     check_counts(args.episodes, args.seed)
     cut(model, criterion, args.steps)
