@@ -173,7 +173,12 @@ def _certificate(data: Any) -> Certificate:
         place = f"lower.nodes[{k}]"
         stage, action, following, alpha = _parts(item, 4, place)
         nodes.append(
-            Node(_integer(stage, place), _integer(action, place), _integers(following, place), _integers(alpha, place))
+            Node(
+                _integer(stage, place),
+                _integer(action, place),
+                _integers(following, place),
+                _integers(alpha, place),
+            )
         )
     points = []
     for k, item in enumerate(as_list(upper["points"], "upper.points")):
@@ -199,7 +204,9 @@ def _certificate(data: Any) -> Certificate:
         lower=_rational(lower["claim"], "lower.claim"),
         upper=_rational(upper["claim"], "upper.claim"),
         controller=Controller(
-            _integer(lower["start"], "lower.start"), _positive(lower["denominator"], "lower.denominator"), tuple(nodes)
+            _integer(lower["start"], "lower.start"),
+            _positive(lower["denominator"], "lower.denominator"),
+            tuple(nodes),
         ),
         points=Points(
             bits=_integer(upper["bits"], "upper.bits"),
@@ -243,7 +250,7 @@ def _mapping(values: Any, place: str) -> dict[int, int]:
     pairs = [_integers(v, place) for v in as_list(values, place)]
     if any(len(pair) != 2 for pair in pairs) or len({pair[0] for pair in pairs}) != len(pairs):
         raise CertificateError(f"{place} must list pairs of integers, each first one once")
-    return {key: value for key, value in pairs}
+    return {pair[0]: pair[1] for pair in pairs}
 
 
 def _rational(value: Any, place: str) -> Fraction:

@@ -94,7 +94,9 @@ class _Integers:
 
 def _common(matrix: RationalMatrix) -> _Integers:
     over = math.lcm(*(int(d) for d in matrix.denominators))
-    factor = np.repeat(np.array([over // d for d in matrix.denominators], dtype=object), np.diff(matrix.indptr))
+    factor = np.repeat(
+        np.array([over // d for d in matrix.denominators], dtype=object), np.diff(matrix.indptr)
+    )
     return _Integers(matrix.indptr, matrix.indices, matrix.numerators * factor, over)
 
 
@@ -180,7 +182,9 @@ def upper_fault(certificate: Certificate, task: ExactTask) -> str | None:
                 return f"upper end: Q of {table.label(i)} for action {task.model.actions[a]} is {_size(-slack)} too low"
     value = table.start_value()
     if certificate.upper < value:
-        return f"upper end: the claim is {_size(value - certificate.upper)} below the points' value at the start"
+        return (
+            f"upper end: the claim is {_size(value - certificate.upper)} below the points' value at the start"
+        )
     return None
 
 
@@ -230,7 +234,9 @@ class UpperTable:
         for (i, a, o), row in p.weights.items():
             self.weights.setdefault((i, a), {})[o] = row
         self.corners = certificate.stages * task.S
-        self.stage = [t for t in range(certificate.stages) for _ in range(task.S)] + [q.stage for q in p.points]
+        self.stage = [t for t in range(certificate.stages) for _ in range(task.S)] + [
+            q.stage for q in p.points
+        ]
         self.count = len(self.stage)
         self.states = [np.array([s]) for _ in range(certificate.stages) for s in range(task.S)]
         self.numbers = [_objects([self.one])] * self.corners
@@ -239,8 +245,8 @@ class UpperTable:
             self.states.append(np.array([s for s, _ in entries]))
             self.numbers.append(_objects([n for _, n in entries]))
         self.Q = np.empty((self.count, task.A), dtype=object)
-        for i, row in enumerate([q for stage in p.corners for q in stage] + [q.Q for q in p.points]):
-            self.Q[i, :] = row
+        for i, values in enumerate([q for stage in p.corners for q in stage] + [q.Q for q in p.points]):
+            self.Q[i, :] = values
         # What a point's values save against the corners' at its belief: one * Q(j) - sum_s b_j(s) Q(corner s).
         self.saving = self.one * self.Q
         for j in range(self.count):
@@ -267,7 +273,9 @@ class UpperTable:
         entry, parent = _rows(Z.indptr, state)
         order, observation, first = _grouped(Z.indices[entry])
         number = (Z.data[entry] * predicted[parent])[order]
-        return Successors(observation, np.append(first, order.size), state[parent][order], number, T.over * Z.over)
+        return Successors(
+            observation, np.append(first, order.size), state[parent][order], number, T.over * Z.over
+        )
 
     def backup(self, i: int, a: int) -> Fraction:
         """R(b_i, a) + gamma sum_o max_a' sum_j w_j Q(j, a'); CertificateError where the weights are not a split."""
@@ -279,18 +287,26 @@ class UpperTable:
         total = self.interpolate(found, given, stage, f"{self.label(i)}, action {self.task.model.actions[a]}")
         return self.reward(i, a) + self.task.discount * total
 
-    def interpolate(self, found: Successors, given: dict[int, dict[int, int]], stage: int, where: str) -> Fraction:
+    def interpolate(
+        self, found: Successors, given: dict[int, dict[int, int]], stage: int, where: str
+    ) -> Fraction:
         """sum_o max_a' sum_j w_j Q(j, a'), what the weights leave of a successor falling to the corners of `stage`."""
         corner = stage * self.task.S
-        values = np.add.reduceat(found.number[:, None] * self.Q[corner + found.state], found.first[:-1]) * self.one
+        values = (
+            np.add.reduceat(found.number[:, None] * self.Q[corner + found.state], found.first[:-1]) * self.one
+        )
         for c, o in enumerate(found.observation.tolist()):
             row = given.get(o)
             if row:
                 rest = self.rest(found, c, row, stage, where)
                 if any(n < 0 for n in rest):
-                    raise CertificateError(f"upper end: the weights of {where} exceed the successor on observation {o}")
+                    raise CertificateError(
+                        f"upper end: the weights of {where} exceed the successor on observation {o}"
+                    )
                 values[c] += (_objects(list(row.values())) * found.scale) @ self.saving[list(row)]
-        return Fraction(sum(max(row) for row in values.tolist()), found.scale * self.one * self.one * self.over)
+        return Fraction(
+            sum(max(row) for row in values.tolist()), found.scale * self.one * self.one * self.over
+        )
 
     def rest(self, found: Successors, c: int, row: dict[int, int], stage: int, where: str) -> np.ndarray:
         """tau - sum_j w_j b_j on the states of child c, as integers over scale * one**2."""
@@ -302,10 +318,14 @@ class UpperTable:
         try:
             for j, w in row.items():
                 if not 0 <= j < self.count or self.stage[j] != stage or w < 0:
-                    raise CertificateError(f"upper end: a weight of {where} is negative or on a node of another stage")
+                    raise CertificateError(
+                        f"upper end: a weight of {where} is negative or on a node of another stage"
+                    )
                 place = self._place[self.states[j]]
                 if (place < 0).any():
-                    raise CertificateError(f"upper end: a weight of {where} is on a point outside the successor")
+                    raise CertificateError(
+                        f"upper end: a weight of {where} is on a point outside the successor"
+                    )
                 rest[place] -= self.numbers[j] * (w * found.scale)
         finally:
             self._place[states] = -1
@@ -341,7 +361,9 @@ def _rows(indptr: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """(entries of the given CSR rows in order, position in `rows` of each)."""
     lengths = indptr[rows + 1] - indptr[rows]
     parent = np.repeat(np.arange(rows.size), lengths)
-    return np.arange(parent.size) - np.repeat(np.cumsum(lengths) - lengths, lengths) + indptr[rows][parent], parent
+    return np.arange(parent.size) - np.repeat(np.cumsum(lengths) - lengths, lengths) + indptr[rows][
+        parent
+    ], parent
 
 
 def _grouped(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

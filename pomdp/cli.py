@@ -1,7 +1,8 @@
 """Commands `solve`, `feedback`, `check` and `simulate`. Heavy imports stand inside the handlers.
 
-MODEL is the path of a .pomdp file or `library:NAME`. A human sees a table and, on a terminal, a progress bar on
-standard error; `--json` prints one object. A library task without a discount is taken over its natural horizon. Exit codes: 0 done, 1 a failed check, 2 bad input.
+MODEL is the path of a .pomdp file or `library:NAME`; a library task without a discount is taken over its natural
+horizon. A human sees a table and, on a terminal, a progress bar on standard error; `--json` prints one object. Exit
+codes: 0 done, 1 a failed check, 2 bad input.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def add_commands(subparsers: Any) -> None:
     _add_question(feedback)
     feedback.set_defaults(handler=_feedback)
 
-    check = subparsers.add_parser("check", help="check a certificate exactly: exit 0 when it holds, 1 when not")
+    check = subparsers.add_parser(
+        "check", help="check a certificate exactly: exit 0 when it holds, 1 when not"
+    )
     check.add_argument("certificate", metavar="CERTIFICATE", type=Path, help="file that --certificate wrote")
     check.add_argument("model", metavar="MODEL", help="path of a .pomdp file, or library:NAME")
     check.add_argument("--json", action="store_true", help="print one JSON object")
@@ -51,8 +54,12 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="path of a .pomdp file, or library:NAME")
     parser.add_argument("--discount", metavar="G", help="discount from 0 to 1; the model's own by default")
     parser.add_argument("--horizon", metavar="N", type=int, help="count N steps only; keeps the discount")
-    parser.add_argument("--gap", metavar="X", type=_nonnegative, default=1e-3, help="stop at this width (1e-3)")
-    parser.add_argument("--time", metavar="S", type=_positive, default=60.0, help="stop searching after S s (60)")
+    parser.add_argument(
+        "--gap", metavar="X", type=_nonnegative, default=1e-3, help="stop at this width (1e-3)"
+    )
+    parser.add_argument(
+        "--time", metavar="S", type=_positive, default=60.0, help="stop searching after S s (60)"
+    )
     parser.add_argument("--certificate", metavar="FILE", type=Path, help="write what proves the bounds")
     parser.add_argument("--no-cache", action="store_true", help="solve even what was solved before")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -141,7 +148,9 @@ def _check(args: argparse.Namespace) -> int:
     verdict = check(certificate, model)
     quantity = "V*" if certificate.quantity == OPTIMAL else "W"
     discount = model.exact.discount if certificate.discount is None else certificate.discount
-    claim = Interval.of(certificate.lower, certificate.upper) if certificate.lower <= certificate.upper else None
+    claim = (
+        Interval.of(certificate.lower, certificate.upper) if certificate.lower <= certificate.upper else None
+    )
     if args.json:
         shown = {
             "valid": verdict.valid,
@@ -154,7 +163,9 @@ def _check(args: argparse.Namespace) -> int:
         }
         print(json.dumps(shown, allow_nan=False))
     elif verdict.valid:
-        at = f"discount {discount}" + ("" if certificate.horizon is None else f", horizon {certificate.horizon}")
+        at = f"discount {discount}" + (
+            "" if certificate.horizon is None else f", horizon {certificate.horizon}"
+        )
         print(f"valid: {quantity} of {args.model} at {at} is in {claim}")
     else:
         print(f"not valid for {args.model}: {verdict.fault}")

@@ -22,7 +22,9 @@ class Interval:
     def __post_init__(self) -> None:
         """Refuse an empty interval: it would mean that a bound is wrong."""
         if not self.lower <= self.upper:
-            raise ValueError(f"interval [{self.lower}, {self.upper}] is empty: its lower end is above its upper end")
+            raise ValueError(
+                f"interval [{self.lower}, {self.upper}] is empty: its lower end is above its upper end"
+            )
 
     @classmethod
     def of(cls, lower: Fraction, upper: Fraction, certified: bool = False) -> Interval:

@@ -104,7 +104,13 @@ class POMDP:
             raise ModelError(f"discount {discount} is outside [0, 1]; give one such as 0.95")
         exact_model = ExactModel(tuple(kernels["T"]), tuple(kernels["Z"]), rewards, first, fraction)
         return _from_exact(
-            exact_model, state_names, action_names, observation_names, cost=cost, normalised_rows=count, name=name
+            exact_model,
+            state_names,
+            action_names,
+            observation_names,
+            cost=cost,
+            normalised_rows=count,
+            name=name,
         )
 
     @property
@@ -178,7 +184,11 @@ class POMDP:
 
 
 def _from_exact(
-    exact: ExactModel, states: tuple[str, ...], actions: tuple[str, ...], observations: tuple[str, ...], **rest: Any
+    exact: ExactModel,
+    states: tuple[str, ...],
+    actions: tuple[str, ...],
+    observations: tuple[str, ...],
+    **rest: Any,
 ) -> POMDP:
     """The model whose floats are the nearest to validated exact numbers; equal matrices are stored once."""
     floats: dict[int, csr_array] = {}
@@ -219,7 +229,9 @@ def _index(names: tuple[str, ...], name: str, kind: str) -> int:
         return names.index(name)
     except ValueError:
         near = difflib.get_close_matches(name, names, 3) or list(names[:8])
-        raise ModelError(f"no {kind} {name!r}; known: {', '.join(near)}{' ...' if len(names) > 8 else ''}") from None
+        raise ModelError(
+            f"no {kind} {name!r}; known: {', '.join(near)}{' ...' if len(names) > 8 else ''}"
+        ) from None
 
 
 def _number(value: Any, where: str) -> Fraction:
@@ -291,7 +303,9 @@ def _normalise(row: dict[int, Fraction], where: str) -> bool:
     if total == 1:
         return False
     if abs(total - 1) > ROW_TOLERANCE:
-        raise ModelError(f"{where} sums to {float(total):.10g}, not 1; a right one is {_right_row(row, total)}")
+        raise ModelError(
+            f"{where} sums to {float(total):.10g}, not 1; a right one is {_right_row(row, total)}"
+        )
     for j in row:
         row[j] /= total
     return True
@@ -316,7 +330,9 @@ def _start(given: Any, states: tuple[str, ...]) -> dict[int, Fraction]:
     row = {int(s): _number(v, "start") for s, v in pairs}
     outside = next((s for s in row if not 0 <= s < len(states)), None)
     if outside is not None or (not isinstance(given, Mapping) and len(row) != len(states)):
-        raise ModelError(f"start has {len(row)} entries for {len(states)} states; give one probability a state")
+        raise ModelError(
+            f"start has {len(row)} entries for {len(states)} states; give one probability a state"
+        )
     _normalise(row, "start")
     return {s: v for s, v in sorted(row.items()) if v}
 

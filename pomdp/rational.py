@@ -21,10 +21,9 @@ from scipy.sparse import csr_array
 # A number written with more digits or a larger exponent is refused: as a rational it would fill the memory.
 MAX_DIGITS = 400
 MAX_EXPONENT = 400
-_NUMBER = re.compile(
-    r"[+-]?(\d{1,%d}(\.\d{0,%d})?|\.\d{1,%d})([eE][+-]?\d{1,4})?" % (MAX_DIGITS, MAX_DIGITS, MAX_DIGITS)
-)
-_RATIO = re.compile(r"[+-]?\d{1,%d}/\d{1,%d}" % (MAX_DIGITS, MAX_DIGITS))
+_DIGITS = rf"\d{{1,{MAX_DIGITS}}}"
+_NUMBER = re.compile(rf"[+-]?({_DIGITS}\.?\d{{0,{MAX_DIGITS}}}|\.{_DIGITS})([eE][+-]?\d{{1,4}})?")
+_RATIO = re.compile(rf"[+-]?{_DIGITS}/{_DIGITS}")
 
 
 def read_rational(value: Any) -> Fraction:
@@ -44,7 +43,7 @@ def read_rational(value: Any) -> Fraction:
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise ValueError(f"{value} is not a finite number")
-        value = str(value)  # the limits of a text hold: Decimal("1e999999999") is a short way to write a long integer
+        value = str(value)  # limited like a text: Decimal("1e999999999") would fill the memory
     if isinstance(value, str):
         text = value.strip()
         if _NUMBER.fullmatch(text):

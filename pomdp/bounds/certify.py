@@ -53,7 +53,9 @@ def _shifts(eps: int, discount: Fraction, horizon: int | None) -> list[int]:
 
 def _scaled(value: float, bits: int) -> int:
     """The integer part of value * 2**bits, exactly."""
-    return math.floor(Fraction(value) * (1 << bits)) if bits >= 0 else math.floor(Fraction(value) / (1 << -bits))
+    return (
+        math.floor(Fraction(value) * (1 << bits)) if bits >= 0 else math.floor(Fraction(value) / (1 << -bits))
+    )
 
 
 def _places(values: np.ndarray) -> int:
@@ -133,7 +135,9 @@ def _upper_end(search: Search, certificate: Certificate, task: ExactTask) -> Cer
     residual = float(np.max(system.backup(Q, search.flat.gamma) - Q)) + system.rounding(Q)
     # One unit more, for rounding Q down lowers the left side of an inequality by less than that.
     raise_by = _shifts(math.ceil(max(residual, 0.0) * 2.0**places) + 1, task.discount, task.horizon)
-    rows = [[_scaled(float(x), places) + raise_by[t] for x in row] for row, t in zip(Q, table.stage, strict=True)]
+    rows = [
+        [_scaled(float(x), places) + raise_by[t] for x in row] for row, t in zip(Q, table.stage, strict=True)
+    ]
     final = _with_values(certificate, draft_points, weights, start, rows, places, corners)
     return replace(final, upper=UpperTable(final, task).start_value())
 
@@ -258,7 +262,10 @@ class _Builder:
         """Add a child of the current pair: weights over points, and what they leave to the corners."""
         self.owner.append(len(self.rewards) - 1)
         self._columns += [np.array(list(row), dtype=np.int64), corners]
-        self._values += [np.array([w / one for w in row.values()]), (rest / (scale * one * one)).astype(float)]
+        self._values += [
+            np.array([w / one for w in row.values()]),
+            (rest / (scale * one * one)).astype(float),
+        ]
 
     def system(self, nodes: int, A: int) -> PointSystem:
         """The system over `nodes` nodes."""
@@ -267,7 +274,9 @@ class _Builder:
         if owner.size == 0:
             return PointSystem(csr_array((0, nodes)), owner, rewards)
         lengths = [x.size for x in self._columns]
-        rows = np.repeat(np.arange(owner.size), [p + q for p, q in zip(lengths[::2], lengths[1::2], strict=True)])
+        rows = np.repeat(
+            np.arange(owner.size), [p + q for p, q in zip(lengths[::2], lengths[1::2], strict=True)]
+        )
         values = np.concatenate(self._values)
         W = csr_array((values, (rows, np.concatenate(self._columns))), shape=(owner.size, nodes))
         return PointSystem(W, owner, rewards)

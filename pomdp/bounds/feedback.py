@@ -58,8 +58,16 @@ def feedback(
     What the open loop leaves of its half goes to the closed loop.
     """
     open_loop = solve_open_loop(
-        model, criterion, gap=gap / 2, time_limit=time_limit / 2, certify=certify, cache=cache, progress=progress
+        model,
+        criterion,
+        gap=gap / 2,
+        time_limit=time_limit / 2,
+        certify=certify,
+        cache=cache,
+        progress=progress,
     )
     rest = max(time_limit - open_loop.seconds, time_limit / 2)
-    closed = solve(model, criterion, gap=gap / 2, time_limit=rest, certify=certify, cache=cache, progress=progress)
+    closed = solve(
+        model, criterion, gap=gap / 2, time_limit=rest, certify=certify, cache=cache, progress=progress
+    )
     return Feedback(closed, open_loop)

@@ -29,7 +29,9 @@ class PointSystem:
     def __init__(self, W: csr_array, owner: np.ndarray, rewards: np.ndarray) -> None:
         """`owner` `[C]` is the pair i*A + a of each child."""
         self.W, self.rewards = W, rewards
-        self.gather = csr_array((np.ones(owner.size), (owner, np.arange(owner.size))), shape=(rewards.size, owner.size))
+        self.gather = csr_array(
+            (np.ones(owner.size), (owner, np.arange(owner.size))), shape=(rewards.size, owner.size)
+        )
 
     def backup(self, Q: np.ndarray, gamma: float) -> np.ndarray:
         """One application to Q `[N, A]`."""
@@ -39,7 +41,11 @@ class PointSystem:
 
     def rounding(self, Q: np.ndarray) -> float:
         """A bound on the rounding error of `backup`: terms of a pair times the unit of the largest value."""
-        terms = int(np.max(np.diff(self.W.indptr), initial=0)) + int(np.max(np.diff(self.gather.indptr), initial=0)) + 8
+        terms = (
+            int(np.max(np.diff(self.W.indptr), initial=0))
+            + int(np.max(np.diff(self.gather.indptr), initial=0))
+            + 8
+        )
         return terms * 2.0**-52 * (float(np.max(np.abs(Q))) + float(np.max(np.abs(self.rewards))))
 
     def solve(self, Q: np.ndarray, gamma: float, discounted: bool, tolerance: float) -> np.ndarray:
@@ -114,13 +120,17 @@ def system_of(graph: BeliefGraph, members: np.ndarray) -> PointSystem:
     first = graph.nodes.first[members]
     parents = np.flatnonzero(first[:, 0] >= 0)
     if parents.size == 0:
-        return PointSystem(csr_array((0, members.size)), np.zeros(0, dtype=np.int64), graph.nodes.reward[members])
+        return PointSystem(
+            csr_array((0, members.size)), np.zeros(0, dtype=np.int64), graph.nodes.reward[members]
+        )
     child = np.concatenate([np.arange(first[n, 0], first[n, A]) for n in parents])
     counts = np.concatenate([np.diff(first[n]) for n in parents])
     owner = np.repeat((parents[:, None] * A + np.arange(A)).ravel(), counts)
     lengths = kids.t_ptr[child + 1] - kids.t_ptr[child]
     row = np.repeat(np.arange(child.size), lengths)
-    entry = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths) + kids.t_ptr[child][row]
+    entry = (
+        np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths) + kids.t_ptr[child][row]
+    )
     used = kids.w_val[entry] > 0
     entry, row = entry[used], row[used]
     values = kids.w_val[entry] * kids.probability[child][row]
@@ -153,7 +163,14 @@ def settle(upper: UpperBound, root: int, tolerance: float) -> np.ndarray:
             i = int(members[n])
             layer = graph.following(int(graph.nodes.layer[i]))
             changed += reweigh(
-                graph.nodes, graph.children, graph.candidates(layer), graph.corner(layer), upper.position, i, a, PIVOTS
+                graph.nodes,
+                graph.children,
+                graph.candidates(layer),
+                graph.corner(layer),
+                upper.position,
+                i,
+                a,
+                PIVOTS,
             )
         if changed == 0:
             break

@@ -1,4 +1,4 @@
-"""A model and a criterion as flat float arrays for compiled loops; imports pomdp.model, pomdp.criterion and pomdp.compiled.
+"""A model and a criterion as flat float arrays for compiled loops; imports the model and pomdp.compiled.
 
 Everything in `pomdp.bounds` but the certificates works on this form. A discounted problem has one *layer*, whose
 successor is itself; a horizon n has layers 0..n-1, one a stage, and after the last one every value is 0.
@@ -6,11 +6,13 @@ successor is itself; a horizon n has layers 0..n-1, one a stage, and after the l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from pomdp.compiled import compiled
+from scipy.sparse import csr_array
 
+from pomdp.compiled import compiled
 from pomdp.criterion import Criterion
 from pomdp.model import POMDP
 
@@ -38,8 +40,8 @@ class Flat(NamedTuple):
 
 def flatten(model: POMDP, criterion: Criterion) -> Flat:
     """The flat form of `model` under `criterion`."""
-    t_ptr, t_col, t_val = _stack([m for m in model.T])
-    z_ptr, z_col, z_val = _stack([m for m in model.Z])
+    t_ptr, t_col, t_val = _stack(model.T)
+    z_ptr, z_col, z_val = _stack(model.Z)
     discounted = criterion.horizon is None
     return Flat(
         model.num_states,
@@ -58,7 +60,7 @@ def flatten(model: POMDP, criterion: Criterion) -> Flat:
     )
 
 
-def _stack(matrices: list) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _stack(matrices: Sequence[csr_array]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """CSR matrices on top of each other."""
     ptr = [np.zeros(1, dtype=np.int64)]
     offset = 0
@@ -70,7 +72,7 @@ def _stack(matrices: list) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @compiled
-def successors(flat, b_idx, b_val, a, predicted, mark):  # type: ignore[no-untyped-def]
+def successors(flat, b_idx, b_val, a, predicted, mark):
     """All positive-probability successors of a sparse belief under action a.
 
     `predicted` float `[S]` and `mark` int64 `[max(S, O)]` are scratch, zero on entry and on return. Returns

@@ -145,8 +145,10 @@ class BeliefGraph:
         if known >= 0:
             return known
         i, end = self.num_nodes, int(self.nodes.b_ptr[self.num_nodes])
-        needs = {name: i + 1 for name in ("layer", "reward", "Q", "V", "L", "first")}
-        self._grow(self._node_arrays, needs | {"b_ptr": i + 2, "b_idx": end + idx.size, "b_val": end + idx.size})
+        needs = dict.fromkeys(("layer", "reward", "Q", "V", "L", "first"), i + 1)
+        self._grow(
+            self._node_arrays, needs | {"b_ptr": i + 2, "b_idx": end + idx.size, "b_val": end + idx.size}
+        )
         nodes = self.nodes
         nodes.layer[i] = layer
         nodes.b_idx[end : end + idx.size] = idx
@@ -162,7 +164,9 @@ class BeliefGraph:
         self._keys[_key(layer, idx, val)] = i
         count = self._interior_count[layer]
         if count == self.interior[layer].size:
-            self.interior[layer] = np.concatenate([self.interior[layer], np.zeros(max(64, count), dtype=np.int64)])
+            self.interior[layer] = np.concatenate(
+                [self.interior[layer], np.zeros(max(64, count), dtype=np.int64)]
+            )
         self.interior[layer][count] = i
         self._interior_count[layer] = count + 1
         return i
@@ -185,7 +189,7 @@ class BeliefGraph:
             start = int(self.children.t_ptr[c])
             end = start + states.size
             needs = {name: c + k for name in Children._fields if name not in _POOLS}
-            self._grow(self._child_arrays, needs | {"t_ptr": c + k + 1} | {name: end for name in _POOLS})
+            self._grow(self._child_arrays, needs | {"t_ptr": c + k + 1} | dict.fromkeys(_POOLS, end))
             kids = self.children
             kids.observation[c : c + k] = observations
             kids.probability[c : c + k] = probabilities
@@ -199,7 +203,8 @@ class BeliefGraph:
             kids.best[c : c + k] = -1
             kids.seen[c : c + k] = 0
             for q in range(k):
-                self.match(c + q, self.find(layer, states[pointers[q] : pointers[q + 1]], values[pointers[q] : pointers[q + 1]]))
+                span = slice(pointers[q], pointers[q + 1])
+                self.match(c + q, self.find(layer, states[span], values[span]))
             self.nodes.first[i, a] = c
             self.num_children += k
         self.nodes.first[i, self.flat.A] = self.num_children

@@ -7,11 +7,11 @@ section 2).
 from __future__ import annotations
 
 import numpy as np
-from pomdp.compiled import compiled
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
 from pomdp.bounds.flat import Flat
+from pomdp.compiled import compiled
 
 SWEEPS = 200  # policy improvements; Howard's iteration needs a handful
 SLACK = 1e-11  # relative widening against rounding of the linear solves
@@ -46,7 +46,7 @@ def fast_informed_bound(flat: Flat) -> np.ndarray:
 
 
 @compiled
-def informed_backup(flat, x, choice):  # type: ignore[no-untyped-def]
+def informed_backup(flat, x, choice):
     """H x `[S, A]`; `choice` `[S, A, O]` receives the maximising a' for each (s, a, o)."""
     S, A, O = flat.S, flat.A, flat.O
     out = np.empty((S, A))
@@ -94,7 +94,7 @@ def _evaluate_choice(flat: Flat, choice: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def _choice_matrix(flat, choice):  # type: ignore[no-untyped-def]
+def _choice_matrix(flat, choice):
     """Coordinates of P_choice over pairs (s, a) numbered s*A + a."""
     S, A = flat.S, flat.A
     count = 0
@@ -127,7 +127,8 @@ def blind_values(flat: Flat) -> np.ndarray:
     for a in range(flat.A):
         span = slice(a * flat.S, (a + 1) * flat.S + 1)
         start, stop = flat.t_ptr[a * flat.S], flat.t_ptr[(a + 1) * flat.S]
-        T = csr_array((flat.t_val[start:stop], flat.t_col[start:stop], flat.t_ptr[span] - start), shape=(flat.S, flat.S))
+        entries = flat.t_val[start:stop], flat.t_col[start:stop], flat.t_ptr[span] - start
+        T = csr_array(entries, shape=(flat.S, flat.S))
         if flat.discounted:
             v = splu((eye_array(flat.S) - flat.gamma * T).tocsc()).solve(flat.R[a])
             residual = min(float(np.min(flat.R[a] + flat.gamma * (T @ v) - v)), 0.0)

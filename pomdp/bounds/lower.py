@@ -13,11 +13,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
-from pomdp.compiled import compiled
 from scipy.sparse.linalg import LinearOperator, bicgstab
 
 from pomdp.bounds.flat import Flat
 from pomdp.bounds.graph import BeliefGraph
+from pomdp.compiled import compiled
 
 END = -1  # the link past the horizon: value 0
 
@@ -27,7 +27,7 @@ class _Late(Exception):
 
 
 class Vectors(NamedTuple):
-    """Arrays over vectors: values `[K, S]`, action, layer, link `[K, O]` to vectors of the next layer, node backed up."""
+    """Arrays over vectors: values `[K, S]`, action, layer, links `[K, O]` to the next layer, the node backed up."""
 
     value: np.ndarray
     action: np.ndarray
@@ -37,7 +37,7 @@ class Vectors(NamedTuple):
 
 
 @compiled
-def score(children, value, listed, first, last):  # type: ignore[no-untyped-def]
+def score(children, value, listed, first, last):
     """Raise L of the children first..last-1 to the best of the listed vectors not yet seen."""
     for c in range(first, last):
         start, end = children.t_ptr[c], children.t_ptr[c + 1]
@@ -53,7 +53,7 @@ def score(children, value, listed, first, last):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def best_action(flat, nodes, children, i):  # type: ignore[no-untyped-def]
+def best_action(flat, nodes, children, i):
     """(value, action) of the best backup at node i among actions that can beat L(i)."""
     best, action = -np.inf, -1
     for a in range(flat.A):
@@ -68,7 +68,7 @@ def best_action(flat, nodes, children, i):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def back_up(flat, a, link, value, out):  # type: ignore[no-untyped-def]
+def back_up(flat, a, link, value, out):
     """out(s) = R(s,a) + gamma sum_s' T sum_o Z value[link(o)](s'); END links are worth 0."""
     S = flat.S
     reached = np.zeros(S)
@@ -89,7 +89,7 @@ def back_up(flat, a, link, value, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def apply_controller(flat, action, link, inside, value, frozen, out):  # type: ignore[no-untyped-def]
+def apply_controller(flat, action, link, inside, value, frozen, out):
     """Backup of every vector of a block: link < 0 is END, inside marks links to the block, others go to `frozen`.
 
     With `frozen` of zero rows and no rewards this is the linear part alone; `value` and `out` are `[K, S]`.
@@ -119,7 +119,7 @@ def apply_controller(flat, action, link, inside, value, frozen, out):  # type: i
 
 
 @compiled
-def improve_defaults(flat, reach, best, link, value, k):  # type: ignore[no-untyped-def]
+def improve_defaults(flat, reach, best, link, value, k):
     """Let (a, o) lead to vector k where it is the best so far on the successors of a uniform belief.
 
     `reach` `[A, S]` is that belief's prediction; `best`, `link` `[A, O]` are updated. It serves observations that a
@@ -255,8 +255,7 @@ class LowerBound:
             keep = np.union1d(winners, listed[listed < graph.flat.A * graph.flat.layers])
             if keep.size < listed.size:
                 self.listed[layer] = keep
-                stale = layer == 0 if graph.flat.discounted else layer
-                self._restart_comparison(int(stale) if not graph.flat.discounted else 0)
+                self._restart_comparison(layer)
 
     def _restart_comparison(self, layer: int) -> None:
         """Children compare with a shortened list from its beginning; what they found stays, for it is still valid."""
@@ -276,7 +275,7 @@ class LowerBound:
         a vector beats L at its node. Discounted problems only; `late` ends the solve early, at any point of which
         the lowered vectors are bounds. Source: solver design, "Policy evaluation".
         """
-        graph, flat = self.graph, self.graph.flat
+        graph = self.graph
         listed, v = self.listed[0], self._arrays
         where = np.full(self.count, -1)
         where[listed] = np.arange(listed.size)
@@ -352,7 +351,7 @@ class LowerBound:
 def _closure(wanted: np.ndarray, link: np.ndarray, inside: np.ndarray) -> np.ndarray:
     """Rows reachable from the wanted ones by links inside the block, ascending."""
     reached = wanted.copy()
-    stack = list(np.flatnonzero(wanted))
+    stack = np.flatnonzero(wanted).tolist()
     while stack:
         row = stack.pop()
         for j in np.unique(link[row][inside[row]]):

@@ -107,7 +107,7 @@ class Search:
         lower, upper = self.bounds
         # If every child's gap were below half the root's, grown by 1/gamma a step, backups would halve the root's.
         allowed = 0.5 * (upper - lower)
-        for depth in range(DEPTH):
+        for _ in range(DEPTH):
             layer = graph.following(int(graph.nodes.layer[node]))
             if layer < 0:
                 break

@@ -9,6 +9,7 @@ valid bound and the work may stop at any of them. Source: solver design, section
 from __future__ import annotations
 
 import numpy as np
+
 from pomdp.compiled import compiled
 
 RESIDUAL = 1e-10  # weights that reproduce tau less exactly are dropped for those of the corners
@@ -17,7 +18,7 @@ COST = 1e-11  # relative reduced cost below which a point is not worth a pivot
 
 
 @compiled
-def interpolate(t_idx, t_val, corner, V, candidates, b_ptr, b_idx, b_val, position, pivots):  # type: ignore[no-untyped-def]
+def interpolate(t_idx, t_val, corner, V, candidates, b_ptr, b_idx, b_val, position, pivots):
     """Convex weights for the belief (t_idx, t_val) over corners and candidate points.
 
     `corner` is the node id of the corner of state 0 (that of state s is corner + s); `V` float values by node id;
@@ -74,7 +75,7 @@ def interpolate(t_idx, t_val, corner, V, candidates, b_ptr, b_idx, b_val, positi
 
 
 @compiled
-def _pivot(basis, cost, x, usable, V, corner, t_idx, b_ptr, b_idx, b_val, position, pivots, scale):  # type: ignore[no-untyped-def]
+def _pivot(basis, cost, x, usable, V, corner, t_idx, b_ptr, b_idx, b_val, position, pivots, scale):
     """Up to `pivots` steps of the revised simplex from the corner basis, in place; x stays feasible."""
     m = basis.size
     inverse = np.eye(m)

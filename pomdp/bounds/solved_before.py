@@ -45,7 +45,13 @@ def find(
 
 
 def store(
-    model: POMDP, criterion: Criterion, made: Certificate, gap: float, time_limit: float, ended: str, seconds: float
+    model: POMDP,
+    criterion: Criterion,
+    made: Certificate,
+    gap: float,
+    time_limit: float,
+    ended: str,
+    seconds: float,
 ) -> None:
     """Keep a certificate; where that cannot be done nothing is kept and nothing is said."""
     folder = _folder(model, criterion, made.quantity, gap)

@@ -9,17 +9,17 @@ Source: solver design, section 3, "Child upper bound", "Node update", "Fixed poi
 from __future__ import annotations
 
 import numpy as np
-from pomdp.compiled import compiled
 
 from pomdp.bounds.graph import BeliefGraph
 from pomdp.bounds.simplex import interpolate
+from pomdp.compiled import compiled
 
 PIVOTS = 30  # pivots of one interpolation
 LP_SHARE = 0.05  # a child is interpolated anew only where it carries this share of its node's gap
 
 
 @compiled
-def child_value(children, Q, c):  # type: ignore[no-untyped-def]
+def child_value(children, Q, c):
     """max_a' sum_j w_j Q(j, a') of child c."""
     best = -np.inf
     start, end = children.t_ptr[c], children.t_ptr[c + 1]
@@ -35,7 +35,7 @@ def child_value(children, Q, c):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def improve_weights(nodes, children, candidates, corner, position, c, pivots):  # type: ignore[no-untyped-def]
+def improve_weights(nodes, children, candidates, corner, position, c, pivots):
     """Interpolate child c anew, keep the better of the old and the new weights, return their value."""
     start, end = children.t_ptr[c], children.t_ptr[c + 1]
     old = child_value(children, nodes.Q, c)
@@ -64,7 +64,7 @@ def improve_weights(nodes, children, candidates, corner, position, c, pivots):  
 
 
 @compiled
-def reweigh(nodes, children, candidates, corner, position, i, a, pivots):  # type: ignore[no-untyped-def]
+def reweigh(nodes, children, candidates, corner, position, i, a, pivots):
     """Improve the weights of all children of (i, a); returns how many became better."""
     count = 0
     for c in range(nodes.first[i, a], nodes.first[i, a + 1]):
@@ -76,7 +76,7 @@ def reweigh(nodes, children, candidates, corner, position, i, a, pivots):  # typ
 
 
 @compiled
-def update_node(flat, nodes, children, candidates, corner, position, i, share, pivots):  # type: ignore[no-untyped-def]
+def update_node(flat, nodes, children, candidates, corner, position, i, share, pivots):
     """Lower Q(i, .) lazily: refresh the greatest action until the greatest is fresh. Non-best actions wait."""
     A = flat.A
     fresh = np.zeros(A, dtype=np.bool_)
@@ -100,7 +100,7 @@ def update_node(flat, nodes, children, candidates, corner, position, i, share, p
 
 
 @compiled
-def sweep(flat, nodes, children, order):  # type: ignore[no-untyped-def]
+def sweep(flat, nodes, children, order):
     """One Gauss-Seidel pass over expanded nodes with all weights fixed; returns the largest decrease of a V."""
     largest = 0.0
     for k in range(order.size):
@@ -121,7 +121,7 @@ def sweep(flat, nodes, children, order):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def occupancy(flat, nodes, children, root, count, rounds, tolerance):  # type: ignore[no-untyped-def]
+def occupancy(flat, nodes, children, root, count, rounds, tolerance):
     """Discounted visits `[N]` of the upper-greedy policy from the root in the point model.
 
     Mass moves from a node to the points that carry its children's weights, corners included; nodes without children
@@ -153,7 +153,7 @@ def occupancy(flat, nodes, children, root, count, rounds, tolerance):  # type: i
 
 
 @compiled
-def score_children(flat, nodes, children, visits):  # type: ignore[no-untyped-def]
+def score_children(flat, nodes, children, visits):
     """Worth `[C]` of making each child of a greedy action a node: visits x gamma p (U - L)(1 - largest weight)."""
     score = np.zeros(children.U.size)
     for i in range(visits.size):
