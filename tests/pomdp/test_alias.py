@@ -104,20 +104,15 @@ def test_probabilities_too_small_for_a_threshold_are_rounded(numbers: tuple[int,
     assert_near(AliasTable.build(RationalMatrix.from_rows(rows, 3)), rows)
 
 
-@given(st.lists(st.integers(0, 40), min_size=1, max_size=17), st.integers(1, 9))
-def test_pairing_gives_every_column_back_exactly_its_weight(given_weights: list[int], full: int) -> None:
-    weights = np.array([given_weights], dtype=np.int64)
-    W = weights.shape[1]
-    # Bring the sum to W * full without negative weights.
-    surplus = int(weights.sum()) - W * full
-    for column in range(W):
-        change = min(surplus, int(weights[0, column])) if surplus > 0 else surplus
-        weights[0, column] -= change
-        surplus -= change
+@given(st.integers(1, 17), st.integers(1, 9), st.integers(0, 2**32 - 1))
+def test_pairing_gives_every_column_back_exactly_its_weight(W: int, full: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    weights = rng.multinomial(W * full, rng.dirichlet(np.full(W, 0.5), size=20))
     thresholds, aliases = pair(weights, full)
     assert np.all((thresholds >= 0) & (thresholds < full))
-    back = thresholds[0] + np.bincount(aliases[0], weights=full - thresholds[0], minlength=W)
-    assert np.array_equal(back, weights[0])
+    for row, threshold, alias in zip(weights, thresholds, aliases, strict=True):
+        back = threshold + np.bincount(alias, weights=full - threshold, minlength=W)
+        assert np.array_equal(back, row)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,9 @@ from pomdp.criterion import Criterion
 from pomdp.model import POMDP, ModelError
 from pomdp.policy import Controller
 from pomdp.rollout import batch
+
+# By name, because the package also has a function `simulate`.
+MODULE = import_module("pomdp.simulate")
 
 TIGER = ["library:tiger", "--steps", "20", "--episodes", "2e4"]
 # Listening costs 1, a door at random 45 on average.
@@ -94,8 +98,8 @@ def test_an_interrupt_prints_what_is_finished(
             raise KeyboardInterrupt
         return batch(*arguments, **sizes)
 
-    monkeypatch.setattr("pomdp.simulate.batch", interrupted)
-    monkeypatch.setattr("pomdp.simulate.BATCH_STEPS", 20 * 1024)
+    monkeypatch.setattr(MODULE, "batch", interrupted)
+    monkeypatch.setattr(MODULE, "BATCH_STEPS", 20 * 1024)
     assert run(*TIGER, "--policy", "random", "--json") == 130
     found = json.loads(capsys.readouterr().out)
     assert found["interrupted"] and found["episodes"] in (1024, 2048)
@@ -116,7 +120,7 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_bad_input_is_refused_before_anything_runs(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pomdp.simulate.simulate", None)
+    monkeypatch.setattr(MODULE, "simulate", None)
     with pytest.raises((ModelError, OSError), match=what):
         run(*WRONG[what])
 

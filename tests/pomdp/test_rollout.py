@@ -148,6 +148,25 @@ def test_episodes_equal_those_of_a_plain_loop_where_tables_are_wide_and_ragged()
     assert len({*found[0].states, *found[1].states}) > 4
 
 
+def test_episodes_equal_those_of_a_plain_loop_where_actions_are_many() -> None:
+    many = 1100
+    weights = np.random.default_rng(6).integers(1, 9, size=(2, many))
+    flip = [[0, 1], [1, 0]]
+    model = POMDP.build(
+        states=2,
+        actions=many,
+        observations=2,
+        T=[np.eye(2), flip] * (many // 2),
+        Z=[np.eye(2)] * many,
+        R=np.tile(np.arange(2), (many, 1)),
+    )
+    nodes = np.broadcast_to(np.arange(2), (2, many, 2))
+    controller = Controller(weights / weights.sum(axis=1, keepdims=True), nodes)
+    found = trajectories(model, controller, range(3), steps=12, seed=2)
+    assert all(same(run, play(model, World.of(model), controller, 2, i, 12)) for i, run in found.items())
+    assert len(set(found[0].actions)) > 6
+
+
 def test_thirty_two_events_of_each_kind_are_counted_apart() -> None:
     model, rng = random_model(4), np.random.default_rng(4)
     masks = [rng.random((A, S)) < 0.5 for _ in range(32)] + [rng.random(O) < 0.5 for _ in range(32)]

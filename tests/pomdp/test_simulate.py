@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cache
+from importlib import import_module
 
 import jax
 import numpy as np
@@ -15,6 +16,9 @@ from pomdp.model import POMDP, ModelError
 from pomdp.policy import Controller, OpenLoop, Policy, Reactive
 from pomdp.simulate import BLOCK, Moments, Trajectory, cut, simulate, trajectories
 from pomdp.value import evaluate
+
+# By name, because the package also has a function `simulate`.
+MODULE = import_module("pomdp.simulate")
 
 S, A, O, STEPS = 5, 3, 4, 30
 
@@ -229,7 +233,7 @@ def test_an_interrupt_before_anything_is_finished_goes_through(monkeypatch: pyte
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pomdp.simulate.batch", interrupted)
+    monkeypatch.setattr(MODULE, "batch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         simulate(random_model(1), random_controller(1, False), Criterion(Fraction(1, 2)), episodes=5)
 
@@ -270,7 +274,7 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_wrong_arguments_are_refused_before_anything_runs(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pomdp.simulate.batch", None)
+    monkeypatch.setattr(MODULE, "batch", None)
     arguments: dict[str, object] = {"episodes": 10, **WRONG[what]}
     with pytest.raises(ModelError, match=what):
         simulate(random_model(0), random_controller(0, False), ONE, **arguments)  # type: ignore[arg-type]
