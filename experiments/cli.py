@@ -124,9 +124,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(_summary(run, tables, figures), indent=1, allow_nan=False))
         return 1 if failed else 0
-    for table in study.TABLES:
-        print(f"{to_text(table, tables[table.name])}\n")
-    print(study.headline(tables))
+    print(f"{to_text(study.TABLES[0], tables[study.TABLES[0].name])}\n\n{study.headline(tables)}")
     for note in notes_of(run):
         print(note)
     if run.elsewhere:

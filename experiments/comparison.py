@@ -62,7 +62,7 @@ def compare(
 
 def compare_entry(column: Column, committed: pd.Series, fresh: pd.Series) -> str:
     """Why two entries disagree; empty where they agree."""
-    if column.kind in ("key", "ignore"):
+    if column.kind in ("key", "ignore") or not column.compared:
         return ""
     if column.kind == "interval":
         return _compare_intervals(column, committed, fresh)
@@ -72,8 +72,6 @@ def compare_entry(column: Column, committed: pd.Series, fresh: pd.Series) -> str
     if isinstance(old, str) or isinstance(new, str):
         return "" if old == new else f"committed {old!r}, computed {new!r}"
     allowed = TOLERANCE * max(1.0, abs(float(old)))
-    if column.kind == "near":
-        allowed = max(TOLERANCE, column.factor * abs(float(old)))
     if column.kind == "estimate":
         errors = [float(row[column.error]) for row in (committed, fresh)]
         if not any(map(math.isnan, errors)):
@@ -92,7 +90,8 @@ def _compare_intervals(column: Column, committed: pd.Series, fresh: pd.Series) -
         return "" if all(undefined) else f"committed {old}, computed {new}"
     if max(old[0], new[0]) > min(old[1], new[1]):
         return f"committed [{old[0]!r}, {old[1]!r}] and computed [{new[0]!r}, {new[1]!r}] do not meet"
-    widest = column.factor * (old[1] - old[0]) + column.slack
+    slack = column.slack * (float(committed[column.unit]) if column.unit else 1.0)
+    widest = column.factor * (old[1] - old[0]) + slack
     if new[1] - new[0] > widest:
         return (
             f"width {new[1] - new[0]:.3g}, allowed {widest:.3g} for the committed width {old[1] - old[0]:.3g}"

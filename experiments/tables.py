@@ -20,9 +20,11 @@ from experiments.records import replace_text
 if TYPE_CHECKING:
     import pandas as pd
 
-Kind = Literal["key", "exact", "interval", "estimate", "near", "ignore"]
+Kind = Literal["key", "exact", "interval", "estimate", "ignore"]
 UNDEFINED = "--"
-_NUMBERS = re.compile(r"[-\[\](), .0-9]*[0-9][-\[\](), .0-9]*")
+TINY = 1e-4
+_NUMBERS = re.compile(r"[-+\[\](), .0-9e]*[0-9][-+\[\](), .0-9e]*")
+_POWER = re.compile(r"e([-+])0*([0-9]+)")
 _EXACTLY = Context(prec=400)
 
 
@@ -35,9 +37,9 @@ class Column:
     """One column: its kind decides how a fresh table is compared with a committed one, and how it is printed.
 
     key: names the row. exact: equal to 1e-9 (relative above 1). interval: both valid, so they must meet, and
-    the fresh one is at most `factor` times as wide plus `slack`. estimate: within `factor` joint standard
-    errors, read from the column `error`. near: within the share `factor` of the committed one. ignore: never
-    compared, such as a time.
+    the fresh one is at most `factor` times as wide plus `slack` times the row's entry in column `unit`.
+    estimate: within `factor` joint standard errors, read from the column `error`. ignore: never compared, such
+    as a time; an interval is ignored where `compared` is False.
     """
 
     name: str
@@ -46,7 +48,9 @@ class Column:
     digits: int = 5
     factor: float = 1.0
     slack: float = 0.0
+    unit: str = ""
     error: str = ""
+    compared: bool = True
 
     @property
     def stored(self) -> tuple[str, ...]:
@@ -68,19 +72,21 @@ def exact(name: str, heading: str, digits: int = 5) -> Column:
     return Column(name, "exact", heading, digits)
 
 
-def interval(name: str, heading: str, *, factor: float, slack: float, digits: int = 5) -> Column:
+def interval(
+    name: str, heading: str, *, factor: float, slack: float = 0.0, unit: str = "", digits: int = 5
+) -> Column:
     """A column of certified intervals whose width may depend on the time that the solver had."""
-    return Column(name, "interval", heading, digits, factor, slack)
+    return Column(name, "interval", heading, digits, factor, slack, unit)
+
+
+def derived(name: str, heading: str, digits: int = 5) -> Column:
+    """A column of intervals that are not compared: they follow from others, or from a choice among equals."""
+    return Column(name, "interval", heading, digits, compared=False)
 
 
 def estimate(name: str, heading: str, *, error: str, standard_errors: float = 4.0, digits: int = 4) -> Column:
     """A column of sample means whose standard error stands in the column `error`."""
-    return Column(name, "estimate", heading, digits, standard_errors, 0.0, error)
-
-
-def near(name: str, heading: str, *, share: float, digits: int = 4) -> Column:
-    """A column of numbers that depend a little on the time given, such as a property of a policy found."""
-    return Column(name, "near", heading, digits, share)
+    return Column(name, "estimate", heading, digits, standard_errors, error=error)
 
 
 def ignore(name: str, heading: str, digits: int = 3) -> Column:
@@ -201,14 +207,18 @@ def cell_text(value: object, digits: int) -> str:
 
 
 def interval_text(lower: float, upper: float, digits: int) -> str:
-    """[lower, upper] with ends rounded outward at the place of the `digits`-th digit of the larger end."""
+    """[lower, upper] with ends rounded outward at the place of the `digits`-th digit of the larger end.
+
+    A whole number known exactly prints as itself; tiny numbers print in powers of ten, to three digits.
+    """
     if math.isnan(lower) or math.isnan(upper):
         return UNDEFINED
     if lower == upper and float(lower).is_integer():
         return f"{abs(lower) if lower == 0 else lower:.0f}"
     largest = max(abs(lower), abs(upper))
-    place = 0 if largest == 0 else min(0, math.floor(math.log10(largest)) + 1 - digits)
-    low, high = _round(lower, place, ROUND_FLOOR), _round(upper, place, ROUND_CEILING)
+    tiny = largest < TINY
+    place = min(0, math.floor(math.log10(largest)) + 1 - (min(digits, 3) if tiny else digits))
+    low, high = _round(lower, place, ROUND_FLOOR, tiny), _round(upper, place, ROUND_CEILING, tiny)
     return low if low == high else f"[{low}, {high}]"
 
 
@@ -227,9 +237,11 @@ def rows_by_key(table: Table, frame: pd.DataFrame) -> Mapping[tuple[object, ...]
     return {tuple(row[name] for name in table.keys): row for _, row in frame.iterrows()}
 
 
-def _round(value: float, place: int, rounding: str) -> str:
+def _round(value: float, place: int, rounding: str, powers: bool = False) -> str:
     # Decimal(float) is exact, so the rounding direction is kept whatever the binary digits.
     rounded = Decimal(value).quantize(Decimal(1).scaleb(place), rounding=rounding, context=_EXACTLY)
+    if powers:
+        return f"{rounded:e}" if rounded else "0"
     return f"{rounded if rounded else abs(rounded):f}"
 
 
@@ -241,5 +253,9 @@ def _latex_cell(text: str) -> str:
     if text == UNDEFINED:
         return text
     if _NUMBERS.fullmatch(text):
-        return f"${text}$"
+        return f"${_POWER.sub(_times_ten, text)}$"
     return text.replace("\\", "\\textbackslash ").replace("_", "\\_").replace("&", "\\&").replace("%", "\\%")
+
+
+def _times_ten(found: re.Match[str]) -> str:
+    return rf" \cdot 10^{{{found[1].replace('+', '')}{found[2]}}}"

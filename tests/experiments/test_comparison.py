@@ -19,14 +19,16 @@ TABLE = tables.Table(
         tables.exact("word", "word"),
         tables.interval("V", "$V$", factor=2.0, slack=0.1),
         tables.estimate("J", "$J$", error="J_se", standard_errors=3.0),
-        tables.near("steps", "steps", share=0.1),
+        tables.interval("U", "$U$", factor=1.0, slack=0.5, unit="value"),
+        tables.derived("c", "$c$"),
         tables.ignore("seconds", "time"),
     ),
     "",
 )
 ROW = {
     "group": "a", "task": "x", "value": 2.0, "word": "yes", "V_lower": 1.0, "V_upper": 2.0,
-    "J": 5.0, "J_se": 0.3, "steps": 10.0, "seconds": 1.0,
+    "J": 5.0, "J_se": 0.3, "U_lower": 1.0, "U_upper": 2.0, "c_lower": 1.0,
+    "c_upper": 2.0, "seconds": 1.0,
 }  # fmt: skip
 
 
@@ -56,8 +58,10 @@ def differences(changes: dict[str, object], committed: dict[str, object] | None 
         ({"J": 6.49, "J_se": 0.4}, []),
         ({"J": 6.51, "J_se": 0.4}, ["J"]),
         ({"J": 5.1, "J_se": math.nan}, ["J"]),
-        ({"steps": 10.9}, []),
-        ({"steps": 8.9}, ["steps"]),
+        # Half of the row's value 2.0 is the slack of U; c follows from others.
+        ({"U_lower": 0.1}, []),
+        ({"U_lower": -0.1}, ["U"]),
+        ({"c_lower": 5.0, "c_upper": 6.0}, []),
         ({"task": "y"}, ["row", "row"]),
     ],
 )

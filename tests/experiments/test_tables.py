@@ -51,7 +51,7 @@ finite = st.floats(-1e12, 1e12, allow_subnormal=False)
 
 
 def shown_ends(text: str) -> tuple[Fraction, Fraction]:
-    words = re.findall(r"-?[0-9.]+", text)
+    words = re.findall(r"-?[0-9.]+(?:e-[0-9]+)?", text)
     return Fraction(words[0]), Fraction(words[-1])
 
 
@@ -62,7 +62,8 @@ def test_a_printed_interval_contains_the_stored_one_and_is_hardly_wider(
     lower, upper = sorted((a, b))
     low, high = shown_ends(interval_text(lower, upper, digits))
     assert low <= Fraction(lower) and Fraction(upper) <= high
-    place = math.floor(math.log10(max(abs(a), abs(b), 1e-300))) + 1 - digits
+    largest = max(abs(a), abs(b), 1e-300)
+    place = math.floor(math.log10(largest)) + 1 - (digits if largest >= tables.TINY else min(digits, 3))
     assert (high - low) - (Fraction(upper) - Fraction(lower)) <= 2 * Fraction(10) ** min(0, place)
 
 
@@ -73,7 +74,9 @@ def test_a_printed_interval_contains_the_stored_one_and_is_hardly_wider(
         ((-20.0, -20.0), "-20"),
         ((2.5, 2.5), "2.5000"),
         ((0.3, 0.3), "[0.29999, 0.30000]"),
-        ((-0.00001, 0.00002), "[-0.000010001, 0.000020001]"),
+        ((-0.00001, 0.00002), "[-1.01e-5, 2.01e-5]"),
+        ((0.0, 2.46758e-12), "[0, 2.47e-12]"),
+        ((0.0, 0.5), "[0.00000, 0.50000]"),
         ((39.3713683, 39.3713684), "[39.371, 39.372]"),
         ((-1e-30, 12.0), "[-0.001, 12.000]"),
         ((123456.7, 123456.8), "[123456, 123457]"),
@@ -122,6 +125,12 @@ def test_latex_has_rules_caption_and_no_raw_special_characters(tmp_path: Path) -
     assert r"tiger\_95 & $3$ & $[39.37, 39.38]$ & $0.300 (0.012)$ & $1.23$ \\" in text
     assert r"paint \& 100\% & $4$ & -- & -- & $7$ \\" in text
     assert to_latex(TABLE, FRAME) == to_latex(TABLE, FRAME.copy())
+
+
+def test_latex_shows_powers_of_ten() -> None:
+    tiny = FRAME.assign(V_f_lower=0.0, V_f_upper=2.46758e-12, seconds=1e7)
+    text = to_latex(TABLE, tiny)
+    assert r"$[0, 2.47 \cdot 10^{-12}]$" in text and r"$1 \cdot 10^{7}$" in text
 
 
 def test_text_columns_are_aligned() -> None:
