@@ -45,7 +45,8 @@ def test_numbers_are_read_as_they_are_meant(given_value, meant):
     [
         "", "x", "1,5", "0x10", "nan", "inf", "--1", "1/0", "1/-2", "1.5/2", "1 2", "1_000", "1e", "e5",
         f"1e{MAX_EXPONENT + 1}", "1e99999999999", "9" * (MAX_DIGITS + 1), f"1/{'9' * (MAX_DIGITS + 1)}",
-        math.nan, math.inf, Decimal("NaN"), Decimal("Infinity"), Decimal("1e999999999"), True, None, [], b"1", 1j,
+        math.nan, math.inf, Decimal("NaN"), Decimal("Infinity"), Decimal("1e999999999"),
+        True, None, [], b"1", 1j,
     ],
     ids=lambda value: str(value)[:12],
 )  # fmt: skip
