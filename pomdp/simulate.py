@@ -71,9 +71,9 @@ class Trajectory:
 class Simulation:
     """An estimate of J, which is no interval: `mean` with its `standard_error` (None for one episode).
 
-    J lies within `truncation` of the mean's expectation: what was cut off after `steps` steps, at most.
-    Rounding adds less than 1e-6 of the largest return. `episodes` were finished, fewer than asked if
-    `interrupted`.
+    J lies within `truncation` of the mean's expectation: what was cut off after `steps` steps, at most. Float
+    sums add less than 1e-6 of the largest return, and draws follow probabilities rounded by less than 2^-22
+    (`pomdp.alias`). `episodes` were finished, fewer than asked if `interrupted`.
     """
 
     mean: float
