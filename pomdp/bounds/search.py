@@ -6,8 +6,11 @@ limit or Ctrl-C between two steps keeps the best. Source: solver design, section
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -55,32 +58,57 @@ class Search:
         """Search until the gap is at most `gap`; says why it ended: `gap`, `time`, `memory` or `interrupt`."""
         self._began = time.perf_counter()
         self._deadline = self._step_ends = self._began + time_limit
+        self._interrupted = False
         spent = {"trials": 0.0, "upper": 0.0, "lower": 0.0}
         try:
-            while True:
-                lower, upper = self.bounds
-                if progress is not None:
-                    progress(self._elapsed(), lower, upper)
-                if upper - lower <= gap:
-                    return "gap"
-                if self._elapsed() >= time_limit:
-                    return "time"
-                if self.graph.memory > MEMORY:
-                    return "memory"
-                spent["trials"] += self._timed(self._trials)
-                if spent["upper"] <= spent["trials"] + spent["lower"]:
-                    spent["upper"] += self._timed(self._upper_round)
-                if self.flat.discounted and spent["lower"] <= 0.5 * self._elapsed():
-                    spent["lower"] += self._timed(self._lower_round)
-        except KeyboardInterrupt:
+            with self._interrupts_wait():
+                return self._rounds(gap, time_limit, progress, spent)
+        except KeyboardInterrupt:  # from `progress`, between two steps
             return "interrupt"
+
+    def _rounds(self, gap: float, time_limit: float, progress: Progress | None, spent: dict[str, float]) -> str:
+        """The steps in turn, each side given its share of the time."""
+        while True:
+            lower, upper = self.bounds
+            if progress is not None:
+                progress(self._elapsed(), lower, upper)
+            if upper - lower <= gap:
+                return "gap"
+            if self._interrupted:
+                return "interrupt"
+            if self._elapsed() >= time_limit:
+                return "time"
+            if self.graph.memory > MEMORY:
+                return "memory"
+            spent["trials"] += self._timed(self._trials)
+            if spent["upper"] <= spent["trials"] + spent["lower"]:
+                spent["upper"] += self._timed(self._upper_round)
+            if self.flat.discounted and spent["lower"] <= 0.5 * self._elapsed():
+                spent["lower"] += self._timed(self._lower_round)
+
+    @contextmanager
+    def _interrupts_wait(self) -> Iterator[None]:
+        """Let Ctrl-C end the step and then the search: raised within a step it would leave half a node behind."""
+        here = threading.current_thread() is threading.main_thread()
+        if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield  # somebody else decides what Ctrl-C does
+            return
+
+        def note(*_: object) -> None:
+            self._interrupted = True
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _elapsed(self) -> float:
         return time.perf_counter() - self._began
 
     def _late(self) -> bool:
-        """Whether the current step has used its share of the time."""
-        return time.perf_counter() >= self._step_ends
+        """Whether the current step has used its share of the time, or Ctrl-C was pressed."""
+        return self._interrupted or time.perf_counter() >= self._step_ends
 
     def _timed(self, step: Callable[[], None]) -> float:
         """Run a step within its share of the time; returns its seconds."""

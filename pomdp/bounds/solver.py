@@ -167,6 +167,7 @@ def warm_up() -> None:
     )
     for criterion in (Criterion(Fraction(4, 5)), Criterion(Fraction(1), 3)):
         search = Search(coin, criterion)
-        search.run(0.0, 0.2)
+        if search.run(0.0, 0.2) == "interrupt":
+            raise KeyboardInterrupt  # meant for whoever waits, not for this
         make_certificate(search, OPTIMAL, criterion.discount)
     _warm = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import time
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import pomdp.bounds.search
 from pomdp.bounds import solve, warm_up
+from pomdp.bounds.graph import BeliefGraph
 from pomdp.bounds.search import Search
 from pomdp.cassandra import read
 from pomdp.criterion import Criterion
@@ -145,6 +147,22 @@ def test_an_interrupt_keeps_the_best_interval(tiger):
     found = solve(tiger(), Criterion(Fraction(19, 20)), gap=0.0, time_limit=30.0, progress=interrupt)
     assert found.ended == "interrupt"
     assert found.interval.width < 31 and found.interval.contains(19.37136837)
+
+
+def test_an_interrupt_within_a_step_waits_until_the_graph_is_whole(tiger, monkeypatch):
+    """A signal while a node is being expanded: raised there, it would leave children without their ends."""
+    match, calls = BeliefGraph.match, []
+
+    def interrupted_match(graph: BeliefGraph, c: int, node: int) -> None:
+        calls.append(c)
+        if len(calls) == 50:
+            signal.raise_signal(signal.SIGINT)
+        match(graph, c, node)
+
+    monkeypatch.setattr(BeliefGraph, "match", interrupted_match)
+    found = solve(tiger(), Criterion(Fraction(19, 20)), gap=0.0, time_limit=30.0)
+    assert found.ended == "interrupt" and found.certified and found.interval.contains(19.37136837)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_the_time_limit_ends_a_search_that_cannot_finish(benchmarks):
