@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Path:
     files = {
         "pomdp/__init__.py": "",
         "pomdp/value.py": "from .model import POMDP\nfrom . import belief\n",
-        "pomdp/model.py": "import numpy\n",
+        "pomdp/model.py": "import numpy\nif TYPE_CHECKING:\n    from pomdp import unused\nelse:\n    x = 1\n",
         "pomdp/belief.py": "x = 1\n",
         "pomdp/unused.py": "x = 1\n",
         "harnesses/__init__.py": "from .deep.core import f\n",
@@ -94,6 +94,65 @@ def test_a_change_of_run_changes_the_hash_and_one_of_the_figure_does_not(project
     assert source_hash(study, project) != before
 
 
+LAYERED = '''
+"""What this study is."""
+
+import math
+from experiments import late, colours
+
+QUESTION = "why?"
+SHADE = colours.one
+DEPTH = 3
+TABLES = (late.table("wide"), DEPTH)
+
+
+def _draw(axes):
+    return SHADE
+
+
+def _both(x):
+    return math.sqrt(x) + DEPTH
+
+
+def run(cell, seed):
+    return _both(cell)
+
+
+def figure(tables, width):
+    return _draw(_both(2))
+
+
+def _unused():
+    return 0
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("What this study is", "What this study was", False),
+        ("why?", "how?", False),
+        ("colours.one", "colours.two", False),
+        ("return SHADE", "return SHADE, 1", False),
+        ('"wide"', '"narrow"', False),
+        # What run needs as well, and what nothing refers to and may therefore matter, count.
+        ("DEPTH = 3", "DEPTH = 4", True),
+        ("math.sqrt(x)", "math.exp(x)", True),
+        ("return 0", "return 1", True),
+        ("_both(cell)", "_both(seed)", True),
+    ],
+)
+def test_what_only_presentation_refers_to_does_not_count(
+    project: Path, old: str, new: str, counts: bool
+) -> None:
+    study = project / "elsewhere/study.py"
+    study.write_text(LAYERED)
+    before = source_hash(study, project)
+    assert LAYERED.count(old) == 1
+    study.write_text(LAYERED.replace(old, new))
+    assert (source_hash(study, project) != before) == counts
+
+
 def test_the_hash_does_not_depend_on_where_the_project_lies(project: Path, tmp_path: Path) -> None:
     moved = tmp_path / "moved"
     for path in sorted(project.rglob("*.py")):
@@ -102,6 +161,22 @@ def test_the_hash_does_not_depend_on_where_the_project_lies(project: Path, tmp_p
         target.write_bytes(path.read_bytes())
     here, there = (root / "elsewhere/study.py" for root in (project, moved))
     assert source_hash(here, project) == source_hash(there, moved)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import pomdp\n\n\ndef run(cell, seed):\n    return pomdp.solve(cell)\n",
+        "import pomdp as p\n\n\ndef run(cell, seed):\n    return p.solve(cell)\n",
+        "from pomdp import solve\n",
+    ],
+)
+def test_a_name_that_its_package_imports_late_counts_and_the_others_do_not(project: Path, text: str) -> None:
+    (project / "pomdp/__init__.py").write_text(
+        'HOME = {"solve": "pomdp.value", "simulate": "pomdp.unused"}\n'
+    )
+    (project / "elsewhere/study.py").write_text(text)
+    assert names(project) == {"pomdp/__init__.py", "pomdp/value.py", "pomdp/model.py", "pomdp/belief.py"}
 
 
 def test_text_moved_between_two_files_changes_the_hash(project: Path) -> None:
