@@ -21,7 +21,6 @@ _HOME = {
     "evaluate": "pomdp.value",
     "solve": "pomdp.bounds",
     "feedback": "pomdp.bounds",
-    "simulate": "pomdp.simulate",
     "task": "pomdp.library",
 }
 __all__ = list(_HOME)
