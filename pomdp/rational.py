@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 MAX_DIGITS = 400
 MAX_EXPONENT = 400
 _DIGITS = rf"\d{{1,{MAX_DIGITS}}}"
-_NUMBER = re.compile(rf"[+-]?({_DIGITS}\.?\d{{0,{MAX_DIGITS}}}|\.{_DIGITS})([eE][+-]?\d{{1,4}})?")
+_NUMBER = re.compile(rf"[+-]?({_DIGITS}(\.\d{{0,{MAX_DIGITS}}})?|\.{_DIGITS})([eE][+-]?\d{{1,4}})?")
 _RATIO = re.compile(rf"[+-]?{_DIGITS}/{_DIGITS}")
 
 
