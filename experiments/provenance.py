@@ -143,7 +143,8 @@ def command(argv: Sequence[str]) -> list[str]:
     if not argv:
         return []
     here = f"{Path.cwd()}{os.sep}"
-    return [Path(argv[0]).name, *(word.removeprefix(here) for word in argv[1:])]
+    program = Path(argv[0]).name
+    return ["hpomdp" if program == "__main__.py" else program, *(word.removeprefix(here) for word in argv[1:])]
 
 
 def _git(root: Path, *words: str) -> str | None:
