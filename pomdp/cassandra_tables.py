@@ -105,10 +105,7 @@ class Kernel:
         entries = row.entries
         if row.reset:
             self.meter.store(len(start), row.line)
-            merged = {**start, **entries}
-            for j in [j for j, v in entries.items() if v is ZERO]:
-                del merged[j]
-            entries = merged
+            entries = {**start, **entries}
         return normalised(entries, self.meter, row.line, where, lambda: self._example(action, state, entries))
 
     def _replace(self, action: int, state: int, entries: Mapping[int, Fraction], line: int) -> None:

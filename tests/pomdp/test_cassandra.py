@@ -217,6 +217,8 @@ def test_observations_in_every_form(statements: str, expected: str) -> None:
         ("R: go : left\n9 9\n9 9\nR: * : * : * : light 1", "1/2 1/2, 5 1/2"),
         ("R: * : * : * : light 1\nR: go : left\n0 0\n0 0", "1/2 1/2, 0 1/2"),
         ("R: go : left : left 6 6\nR: go : * : left : dark 0", "0 0, 3 0"),
+        ("R: go : left : left : dark 9\nR: go : left : left 0 2", "0 0, 1 0"),
+        ("R: go : left : * : dark 9\nR: go : left : * 0 2", "0 0, 1 0"),
         ("R: go : left : * : * 1/3", "0 0, 1/3 0"),
         ("R: go : left : * : * 1e-2", "0 0, 1/100 0"),
     ],

@@ -70,7 +70,8 @@ def statements(draw: st.DrawFn, label: str) -> Statement:
     """One statement; rows of T and O are drawn whole, single entries are anything."""
     shape = SHAPES[label]
     length = draw(st.integers(1, len(shape)))
-    indices = tuple(draw(st.sampled_from([None, *range(len(axis))])) for axis in shape[:length])
+    # The first of each axis is common, so that statements meet.
+    indices = tuple(draw(st.sampled_from([None, 0, 0, *range(len(axis))])) for axis in shape[:length])
     rest = [len(axis) for axis in shape[length:]]
     if label == "R":
         count = int(np.prod(rest, dtype=int))
@@ -105,8 +106,8 @@ def expectation(T: np.ndarray, O: np.ndarray, R: np.ndarray) -> np.ndarray:
 def test_statements_equal_assignment_in_order_to_dense_tables(data: st.DataObject) -> None:
     start_text = data.draw(st.sampled_from(ROWS[3][:4]))
     start = np.array([Fraction(word) for word in start_text.split()], dtype=object)
-    mixed = st.sampled_from("TOR").flatmap(statements)
-    sequence = data.draw(st.lists(mixed, max_size=12))
+    mixed = st.sampled_from("TORRR").flatmap(statements)
+    sequence = data.draw(st.lists(mixed, max_size=16))
     tables = {label: np.full([len(axis) for axis in shape], Fraction(0)) for label, shape in SHAPES.items()}
     for statement in sequence:
         statement.assign(tables[statement.label], start)
