@@ -33,7 +33,7 @@ def test_the_three_intervals_hold_the_exact_values(expectimax, data):
     assert check(found.closed.certificate, model).valid and check(found.open.certificate, model).valid
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(st.data())
 def test_where_observations_tell_nothing_feedback_is_worth_nothing(data):
     """The same distribution of observations in every state; it may depend on the action."""
