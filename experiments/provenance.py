@@ -144,7 +144,10 @@ def command(argv: Sequence[str]) -> list[str]:
         return []
     here = f"{Path.cwd()}{os.sep}"
     program = Path(argv[0]).name
-    return ["hpomdp" if program == "__main__.py" else program, *(word.removeprefix(here) for word in argv[1:])]
+    return [
+        "hpomdp" if program == "__main__.py" else program,
+        *(word.removeprefix(here) for word in argv[1:]),
+    ]
 
 
 def _git(root: Path, *words: str) -> str | None:

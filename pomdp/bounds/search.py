@@ -66,7 +66,9 @@ class Search:
         except KeyboardInterrupt:  # from `progress`, between two steps
             return "interrupt"
 
-    def _rounds(self, gap: float, time_limit: float, progress: Progress | None, spent: dict[str, float]) -> str:
+    def _rounds(
+        self, gap: float, time_limit: float, progress: Progress | None, spent: dict[str, float]
+    ) -> str:
         """The steps in turn, each side given its share of the time."""
         while True:
             lower, upper = self.bounds

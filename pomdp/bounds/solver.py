@@ -26,6 +26,8 @@ from pomdp.model import POMDP, ModelError
 
 # A bound that was not certified is widened by this share of the values' scale, far above the rounding of doubles.
 UNCERTIFIED_MARGIN = 1e-9
+# Sums of squares of values must stay finite doubles in the linear solves.
+LARGEST_VALUE = 1e150
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,18 @@ def solve(
     `certify=False` skips the certificate, which costs about as long again on hard models, and widens the interval by
     UNCERTIFIED_MARGIN instead. `cache` keeps certificates on disk and takes one that answers the question, checking
     it again. `progress(seconds, lower, upper)` is called now and then. The run depends on `seed` and, where time ends
-    it, on the machine; the interval is valid in any case. Raises ModelError for a gap or a time limit out of range.
+    it, on the machine; the interval is valid in any case. Raises ModelError for a gap or
+    a time limit out of range, and for rewards too large for doubles.
     """
     if not (gap >= 0 and math.isfinite(gap)):
         raise ModelError(f"gap {gap} is not a number >= 0; give one such as 1e-3")
     if not (time_limit > 0 and math.isfinite(time_limit)):
         raise ModelError(f"time limit {time_limit} is not a positive number of seconds")
+    largest = float(np.max(np.abs(model.R))) * criterion.scale
+    if not largest <= LARGEST_VALUE:
+        raise ModelError(
+            f"values up to {largest:.3g} are beyond the solver's {LARGEST_VALUE:g}; scale the rewards down"
+        )
     stored = solved_before.find(model, criterion, quantity, gap, time_limit) if certify and cache else None
     if stored is not None:
         found, ended, seconds = stored
