@@ -303,11 +303,16 @@ def headline(frames: Mapping[str, pd.DataFrame]) -> str:
     files = models[~models["model"].str.startswith("library:")]
     positive = int((files["V_f_lower"] > 0).sum())
     none = int((files["V_f_upper"] <= 1e-5 * files["largest"]).sum())
+    others = "No model by other authors was at hand."
+    if len(files):
+        others = (
+            f"Of {len(files)} models by other authors {positive} have V_f > 0 for certain, and in {none} it is "
+            "at most 1e-5 of the largest difference two policies can have."
+        )
     return (
         "V_f rises from observations that tell nothing to such that tell everything in "
         f"{len(rises)} of {len(ends)} tasks (predicted sign {PREDICTED_SIGN}) and is exactly 0 at the first "
-        f"end in {len(zeros)}. Of {len(files)} models by other authors {positive} have V_f > 0 for certain, "
-        f"and in {none} it is at most 1e-5 of the largest difference two policies can have."
+        f"end in {len(zeros)}. {others}"
     )
 
 

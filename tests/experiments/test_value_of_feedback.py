@@ -212,6 +212,8 @@ def test_the_headline_counts_what_is_certain() -> None:
     text = study.headline(study.analyse(synthetic()))
     assert "in 4 of 4 tasks (predicted sign +) and is exactly 0 at the first end in 4." in text
     assert f"Of {len(study.FILES)} models by other authors" in text
+    alone = study.headline(study.analyse(synthetic(files=False)))
+    assert alone.endswith("No model by other authors was at hand.")
 
 
 @pytest.mark.parametrize("width", style.WIDTHS)
