@@ -25,6 +25,7 @@ OPTIMAL, OPEN_LOOP = "optimal", "open_loop"
 LARGEST = 10**308  # claims and discounts beyond it are no floats, and nothing could print them
 _RATIO = re.compile(r"-?[0-9]{1,4000}/[1-9][0-9]{0,3999}")  # integers that Python reads
 END = -1  # the link past the last stage of a horizon
+INHERITED = -1  # in the place of an observation: the pair's value is a mixture of other points' values
 
 
 class CertificateError(ModelError):
@@ -70,7 +71,9 @@ class Points:
     Node t*S + s is the corner of state s at stage t, with Q = corners[t][s][a]; nodes stages*S + i are `points[i]`.
     Q = integer / `denominator`, beliefs and weights = integer / 2**`bits`. A successor's weights over points are
     unnormalised (they sum to at most its probability); what they leave of it falls to the corners, and must not be
-    negative. `start` gives the weights of the start belief.
+    negative. `start` gives the weights of the start belief. A row for the observation INHERITED splits the owner's own
+    belief instead, among corners and points with smaller numbers; then Q(owner, action) need only be at least their
+    mixture for the same action, and no successors are looked at.
     """
 
     bits: int

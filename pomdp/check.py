@@ -2,13 +2,18 @@
 
 This is the file that a reader of a bound has to trust. It uses no floating point, no linear program and no search.
 
-Lower end: with alpha_k(s) <= R(s, a_k) + gamma sum_s' T sum_o Z alpha_next(k, o)(s') for all nodes k and states s, the
-controller earns at least alpha_start . b0. Upper end: with Q(i, a) >= R(b_i, a) + gamma sum_o max_a' sum_j w_j Q(j, a')
-for all points i and actions a, where the weights w >= 0 reproduce the successor, tau(b_i, a, o) = sum_j w_j b_j, no
-policy earns more than max_a' sum_j w_j Q(j, a') at b0 = sum_j w_j b_j. (Q*(., a') is convex and homogeneous, so the
-right side bounds V*(tau) whenever Q bounds Q* at the points; discounting makes that self-supporting.) With a horizon
-every value has a stage, leads to the next stage, and is 0 after the last. At discount 1 without stages nothing follows,
-and nothing is accepted. Source: design of the formal core, section 5 and `lower-certificate`, `upper-certificate`.
+Lower end: with alpha_k(s) <= R(s, a_k) + gamma sum_s' T sum_o Z alpha_next(k, o)(s') for all nodes k and states s,
+the controller earns at least alpha_start . b0.
+
+Upper end: with Q(i, a) >= R(b_i, a) + gamma sum_o max_a' sum_j w_j Q(j, a') for all points i and actions a, where the
+weights w >= 0 reproduce the successor, tau(b_i, a, o) = sum_j w_j b_j, no policy earns more than
+max_a' sum_j w_j Q(j, a') at b0 = sum_j w_j b_j. (Q*(., a') is convex and homogeneous, so the right side bounds V*(tau)
+whenever Q bounds Q* at the points; discounting makes that self-supporting.) A pair may instead be inherited,
+Q(i, a) >= sum_j w_j Q(j, a) with b_i = sum_j w_j b_j over corners and points before i, an order that excludes circles.
+
+With a horizon every value has a stage, leads to the next stage, and is 0 after the last. At discount 1 without stages
+nothing is accepted. Source: formal core, section 5, `lower-certificate` and `upper-certificate`; the values Q(i, a) in
+place of v_i, and inheritance, are this project's extension: with Q(i, .) = v_i it is the form given there.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pomdp.certificate import END, OPEN_LOOP, Certificate, CertificateError
+from pomdp.certificate import END, INHERITED, OPEN_LOOP, Certificate, CertificateError
 from pomdp.model import POMDP
 from pomdp.rational import RationalMatrix
 
@@ -177,7 +182,7 @@ def upper_fault(certificate: Certificate, task: ExactTask) -> str | None:
     table = UpperTable(certificate, task)
     for i in range(table.count):
         for a in range(task.A):
-            slack = Fraction(table.Q[i][a], table.over) - table.backup(i, a)
+            slack = Fraction(table.Q[i][a], table.over) - table.bound(i, a)
             if slack < 0:
                 return f"upper end: Q of {table.label(i)} for action {task.model.actions[a]} is {_size(-slack)} too low"
     value = table.start_value()
@@ -275,6 +280,28 @@ class UpperTable:
         number = (Z.data[entry] * predicted[parent])[order]
         return Successors(
             observation, np.append(first, order.size), state[parent][order], number, T.over * Z.over
+        )
+
+    def bound(self, i: int, a: int) -> Fraction:
+        """What Q(i, a) must not be below: the mixture it is inherited from where there is one, else its backup."""
+        row = self.weights.get((i, a), {}).get(INHERITED)
+        if row is None:
+            return self.backup(i, a)
+        if i < self.corners or any(j >= i for j in row):
+            raise CertificateError(f"upper end: {self.label(i)} inherits from a point that is not before it")
+        own = self.own(i)
+        stage = self.stage[i]
+        rest = self.rest(own, 0, row, stage, self.label(i))
+        if any(n < 0 for n in rest):
+            raise CertificateError(f"upper end: what {self.label(i)} inherits exceeds its belief")
+        shares = _objects([w * self.one for w in row.values()])
+        total = shares @ self.Q[list(row), a] + rest @ self.Q[stage * self.task.S + own.state, a]
+        return Fraction(int(total), self.one * self.one * self.over)
+
+    def own(self, i: int) -> Successors:
+        """The belief of node i in the form of a single child."""
+        return Successors(
+            np.array([INHERITED]), np.array([0, self.states[i].size]), self.states[i], self.numbers[i], 1
         )
 
     def backup(self, i: int, a: int) -> Fraction:

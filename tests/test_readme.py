@@ -18,8 +18,9 @@ def test_the_example_has_12_lines_and_gives_the_known_values() -> None:
     (example,) = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
     assert example.count("\n") == 12
     checks = (
-        "assert value.optimal.contains(19.37136837) and value.open_loop.contains(-20.0)\n"
-        "assert value.value_of_feedback.contains(39.37136837) and value.value_of_feedback.width < 1e-5\n"
+        "assert abs(value.optimal.middle - 19.37136837) < 1e-6 and value.open_loop.contains(-20.0)\n"
+        "assert abs(value.value_of_feedback.middle - 39.37136837) < 1e-6\n"
+        "assert value.value_of_feedback.width <= 1e-6 and value.value_of_feedback.certified\n"
     )
     done = subprocess.run([sys.executable, "-c", example + checks], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from pomdp.bounds.fixed_point import PointSystem, settle
 from pomdp.bounds.graph import BeliefGraph
 from pomdp.bounds.search import Search
-from pomdp.certificate import END, Certificate, Controller, Node, Point, Points, Weights
+from pomdp.certificate import END, INHERITED, Certificate, Controller, Node, Point, Points, Weights
 from pomdp.check import ExactTask, Successors, UpperTable, lower_slacks
 
 BITS = 80  # beliefs and weights: doubles are exact down to 2**-27 of 1
@@ -112,7 +112,8 @@ def _upper_end(search: Search, certificate: Certificate, task: ExactTask) -> Cer
     corners = graph.flat.layers * graph.flat.S
     lower, upper = search.bounds
     tolerance = 0.02 * max(upper - lower, 1e-9 * (1.0 + abs(upper)))
-    owners = settle(search.upper, search.root, tolerance).tolist()
+    members, inherited = settle(search.upper, search.root, tolerance)
+    owners = members.tolist()
     points = owners[corners:]
     number = {i: n for n, i in enumerate(owners)}
     beliefs = [_rounded(*graph.belief(i)) for i in points]
@@ -127,13 +128,16 @@ def _upper_end(search: Search, certificate: Certificate, task: ExactTask) -> Cer
         {},
     )
     table = UpperTable(replace(certificate, points=draft_points), task)
-    weights, system = _weights(search, owners, number, table)
+    weights, system = _weights(search, owners, number, table, set(inherited.tolist()))
     start = {} if search.root < corners else {number[search.root]: table.one}
     fit(start, table.start_successor(), 0, 0, table)
     Q = system.solve(graph.nodes.Q[owners], search.flat.gamma, search.flat.discounted, 0.1 * tolerance)
     places = _places(Q)
+    # A mixture gains nothing from raising all values alike, so each inherited pair is raised above those it rests on.
+    # Units are added because rounding Q down lowers the left side of an inequality by less than one.
+    step = max(float(np.max(system.backup(Q, 0.0) - Q, where=system.is_inherited, initial=0.0)), 0.0)
+    Q = Q + system.depth() * (step + system.rounding(Q) + 2.0 ** (1 - places))
     residual = float(np.max(system.backup(Q, search.flat.gamma) - Q)) + system.rounding(Q)
-    # One unit more, for rounding Q down lowers the left side of an inequality by less than that.
     raise_by = _shifts(math.ceil(max(residual, 0.0) * 2.0**places) + 1, task.discount, task.horizon)
     rows = [
         [_scaled(float(x), places) + raise_by[t] for x in row] for row, t in zip(Q, table.stage, strict=True)
@@ -171,7 +175,7 @@ def _rounded(idx: np.ndarray, val: np.ndarray) -> dict[int, int]:
 
 
 def _weights(
-    search: Search, owners: list[int], number: dict[int, int], table: UpperTable
+    search: Search, owners: list[int], number: dict[int, int], table: UpperTable, inherited: set[int]
 ) -> tuple[Weights, PointSystem]:
     """Integer weights that the exact successors can bear, and the float system that they define."""
     graph, task = search.graph, table.task
@@ -181,6 +185,13 @@ def _weights(
         for a in range(task.A):
             build.row(float(table.reward(n, a)))
             if task.last(table.stage[n]):
+                continue
+            if n * task.A + a in inherited:
+                parents, shares = graph.heritage[i]
+                row = _integers(parents, shares, number, table)
+                rest = fit(row, table.own(n), 0, table.stage[n], table)
+                weights[n, a, INHERITED] = row
+                build.inherit(a, row, table.stage[n] * task.S + table.states[n], rest, table.one)
                 continue
             found = table.successors(n, a)
             stage = task.next_stage(table.stage[n])
@@ -204,12 +215,24 @@ def _given(
     span = slice(kids.t_ptr[first], kids.t_ptr[last])
     child = np.repeat(np.arange(first, last), np.diff(kids.t_ptr[first : last + 1]))
     used = (kids.w_val[span] > 0) & (kids.w_idx[span] >= table.corners)
-    out: dict[int, dict[int, int]] = {}
-    shares = kids.w_val[span][used] * kids.probability[child[used]]
-    for c, j, share in zip(child[used], kids.w_idx[span][used].tolist(), shares.tolist(), strict=True):
-        row = out.setdefault(int(kids.observation[c]), {})
-        row[number[j]] = row.get(number[j], 0) + int(math.ldexp(share * (1.0 - MARGIN), BITS))
-    return out
+    shares = kids.w_val[span] * kids.probability[child]
+    return {
+        int(kids.observation[c]): _integers(
+            kids.w_idx[span][used & (child == c)], shares[used & (child == c)], number, table
+        )
+        for c in np.unique(child[used]).tolist()
+    }
+
+
+def _integers(
+    points: np.ndarray, shares: np.ndarray, number: dict[int, int], table: UpperTable
+) -> dict[int, int]:
+    """Integer weights of the points among the given nodes, corners left out."""
+    return {
+        number[j]: int(math.ldexp(share * (1.0 - MARGIN), BITS))
+        for j, share in zip(points.tolist(), shares.tolist(), strict=True)
+        if j >= table.corners
+    }
 
 
 def fit(row: dict[int, int], found: Successors, c: int, stage: int, table: UpperTable) -> np.ndarray:
@@ -251,6 +274,8 @@ class _Builder:
     def __init__(self) -> None:
         self.rewards: list[float] = []
         self.owner: list[int] = []
+        self.inherited: list[int] = []
+        self._mixtures: list[tuple[np.ndarray, np.ndarray, int]] = []
         self._columns: list[np.ndarray] = []
         self._values: list[np.ndarray] = []
 
@@ -267,16 +292,32 @@ class _Builder:
             (rest / (scale * one * one)).astype(float),
         ]
 
+    def inherit(self, a: int, row: dict[int, int], corners: np.ndarray, rest: np.ndarray, one: int) -> None:
+        """Let the current pair be a mixture of the values for action a of points and corners."""
+        nodes = np.concatenate([np.array(list(row), dtype=np.int64), corners])
+        shares = np.concatenate(
+            [np.array([w / one for w in row.values()]), (rest / (one * one)).astype(float)]
+        )
+        self.inherited.append(len(self.rewards) - 1)
+        self._mixtures.append((nodes, shares, a))
+
     def system(self, nodes: int, A: int) -> PointSystem:
         """The system over `nodes` nodes."""
         rewards = np.array(self.rewards).reshape(nodes, A)
         owner = np.array(self.owner, dtype=np.int64)
         if owner.size == 0:
             return PointSystem(csr_array((0, nodes)), owner, rewards)
+        pairs = len(self.inherited)
+        heritage = csr_array((pairs, nodes * A))
+        if pairs:
+            rows = np.repeat(np.arange(pairs), [m[0].size for m in self._mixtures])
+            columns = np.concatenate([m[0] * A + m[2] for m in self._mixtures])
+            shares = np.concatenate([m[1] for m in self._mixtures])
+            heritage = csr_array((shares, (rows, columns)), shape=(pairs, nodes * A))
         lengths = [x.size for x in self._columns]
         rows = np.repeat(
             np.arange(owner.size), [p + q for p, q in zip(lengths[::2], lengths[1::2], strict=True)]
         )
         values = np.concatenate(self._values)
         W = csr_array((values, (rows, np.concatenate(self._columns))), shape=(owner.size, nodes))
-        return PointSystem(W, owner, rewards)
+        return PointSystem(W, owner, rewards, np.array(self.inherited, dtype=np.int64), heritage)

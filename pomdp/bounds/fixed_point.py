@@ -20,29 +20,56 @@ SWEEPS = 400  # value iterations tried before a linear solve
 
 
 class PointSystem:
-    """Q(i,a) = R(i,a) + gamma sum over the pair's children of max_a' (W Q)(child, a').
+    """Q(i,a) = R(i,a) + gamma sum over the pair's children of max_a' (W Q)(child, a'), or a mixture of older Q(., a).
 
     `W` `[C, N]` unnormalised weights of the children, `gather` `[N*A, C]` which child belongs to which pair, `rewards`
-    `[N, A]`.
+    `[N, A]`. The pairs `inherited` `[P]` take the mixtures `heritage` `[P, N*A]` instead; these make no circle.
     """
 
-    def __init__(self, W: csr_array, owner: np.ndarray, rewards: np.ndarray) -> None:
+    def __init__(
+        self,
+        W: csr_array,
+        owner: np.ndarray,
+        rewards: np.ndarray,
+        inherited: np.ndarray | None = None,
+        heritage: csr_array | None = None,
+    ) -> None:
         """`owner` `[C]` is the pair i*A + a of each child."""
         self.W, self.rewards = W, rewards
+        self.inherited = np.zeros(0, dtype=np.int64) if inherited is None else inherited
+        self.heritage = csr_array((0, rewards.size)) if heritage is None else heritage
         self.gather = csr_array(
             (np.ones(owner.size), (owner, np.arange(owner.size))), shape=(rewards.size, owner.size)
         )
 
     def backup(self, Q: np.ndarray, gamma: float) -> np.ndarray:
         """One application to Q `[N, A]`."""
-        if self.W.shape[0] == 0:
-            return self.rewards.copy()
-        return self.rewards + gamma * (self.gather @ (self.W @ Q).max(axis=1)).reshape(Q.shape)
+        new = self.rewards.copy()
+        if self.W.shape[0] > 0:
+            new += gamma * (self.gather @ (self.W @ Q).max(axis=1)).reshape(Q.shape)
+        new.flat[self.inherited] = self.heritage @ Q.ravel()
+        return new
+
+    @property
+    def is_inherited(self) -> np.ndarray:
+        """Mask `[N, A]` of the inherited pairs."""
+        mask = np.zeros(self.rewards.size, dtype=bool)
+        mask[self.inherited] = True
+        return mask.reshape(self.rewards.shape)
+
+    def depth(self) -> np.ndarray:
+        """`[N, A]`: how many mixtures lie between a pair and values that are backed up; 0 for those."""
+        depth = np.zeros(self.rewards.size, dtype=np.int64)
+        for row in np.argsort(self.inherited):  # what a mixture rests on has smaller numbers
+            span = slice(self.heritage.indptr[row], self.heritage.indptr[row + 1])
+            depth[self.inherited[row]] = 1 + depth[self.heritage.indices[span]].max(initial=0)
+        return depth.reshape(self.rewards.shape)
 
     def rounding(self, Q: np.ndarray) -> float:
         """A bound on the rounding error of `backup`: terms of a pair times the unit of the largest value."""
         terms = (
             int(np.max(np.diff(self.W.indptr), initial=0))
+            + int(np.max(np.diff(self.heritage.indptr), initial=0))
             + int(np.max(np.diff(self.gather.indptr), initial=0))
             + 8
         )
@@ -87,15 +114,19 @@ class PointSystem:
 
         def linear(x: np.ndarray) -> np.ndarray:
             x = x.reshape(Q.shape)
-            return (x - gamma * (self.gather @ (self.W @ x)[rows, choice]).reshape(Q.shape)).ravel()
+            out = (x - gamma * (self.gather @ (self.W @ x)[rows, choice]).reshape(Q.shape)).ravel()
+            out[self.inherited] = x.flat[self.inherited] - self.heritage @ x.ravel()
+            return out
 
         operator = LinearOperator((Q.size, Q.size), matvec=linear, dtype=np.float64)
-        x, _ = bicgstab(operator, self.rewards.ravel(), x0=Q.ravel(), rtol=1e-14, atol=0.0, maxiter=500)
+        constant = self.rewards.ravel().copy()
+        constant[self.inherited] = 0.0
+        x, _ = bicgstab(operator, constant, x0=Q.ravel(), rtol=1e-14, atol=0.0, maxiter=500)
         return x.reshape(Q.shape) if np.all(np.isfinite(x)) else Q
 
 
 def supporting_nodes(graph: BeliefGraph, root: int) -> np.ndarray:
-    """The corners and every node that carries weight for the root or for one another, all expanded; corners first."""
+    """The corners, then every node that carries weight for the root or for one another, oldest first; all expanded."""
     corners = graph.flat.layers * graph.flat.S
     order = [*range(corners)] + ([root] if root >= corners else [])
     known = set(order)
@@ -105,11 +136,42 @@ def supporting_nodes(graph: BeliefGraph, root: int) -> np.ndarray:
             continue
         kids = graph.children
         span = slice(kids.t_ptr[graph.nodes.first[i, 0]], kids.t_ptr[graph.nodes.first[i, -1]])
-        for j in np.unique(kids.w_idx[span][kids.w_val[span] > 0]).tolist():
+        carriers = kids.w_idx[span][kids.w_val[span] > 0]
+        if i in graph.heritage:
+            carriers = np.concatenate([carriers, graph.heritage[i][0]])
+        for j in np.unique(carriers).tolist():
             if j not in known:
                 known.add(j)
                 order.append(j)
-    return np.array(order)
+    return np.array(sorted(order))
+
+
+def inherited_pairs(
+    graph: BeliefGraph, members: np.ndarray, backups: np.ndarray
+) -> tuple[np.ndarray, csr_array]:
+    """The pairs `[P]` whose inherited mixture beats their backup `[N, A]`, and the mixtures `[P, N*A]`."""
+    number = np.full(graph.num_nodes, -1)
+    number[members] = np.arange(members.size)
+    A = graph.flat.A
+    pairs: list[int] = []
+    rows: list[np.ndarray] = []
+    columns: list[np.ndarray] = []
+    values: list[np.ndarray] = []
+    for n in np.flatnonzero(graph.nodes.first[members, 0] >= 0):
+        made_of = graph.heritage.get(int(members[n]))
+        if made_of is None:
+            continue
+        parents, weights = made_of
+        mixture = weights @ graph.nodes.Q[parents]
+        for a in np.flatnonzero(mixture < backups[n] - 1e-12 * (1.0 + np.abs(mixture))):
+            rows.append(np.full(parents.size, len(pairs)))
+            columns.append(number[parents] * A + a)
+            values.append(weights)
+            pairs.append(int(n) * A + int(a))
+    if not pairs:
+        return np.zeros(0, dtype=np.int64), csr_array((0, members.size * A))
+    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+    return np.array(pairs), csr_array(entries, shape=(len(pairs), members.size * A))
 
 
 def system_of(graph: BeliefGraph, members: np.ndarray) -> PointSystem:
@@ -135,21 +197,24 @@ def system_of(graph: BeliefGraph, members: np.ndarray) -> PointSystem:
     entry, row = entry[used], row[used]
     values = kids.w_val[entry] * kids.probability[child][row]
     W = csr_array((values, (row, number[kids.w_idx[entry]])), shape=(child.size, members.size))
-    return PointSystem(W, owner, graph.nodes.reward[members])
+    plain = PointSystem(W, owner, graph.nodes.reward[members])
+    backups = plain.backup(graph.nodes.Q[members], graph.flat.gamma)
+    return PointSystem(W, owner, plain.rewards, *inherited_pairs(graph, members, backups))
 
 
-def settle(upper: UpperBound, root: int, tolerance: float) -> np.ndarray:
-    """Solve the system, lower every value to it, and interpolate anew where it came out worse; returns its nodes.
+def settle(upper: UpperBound, root: int, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Solve the system, lower every value to it, and interpolate anew where it came out worse.
 
-    A value of the search may be better than the stored weights reproduce: it was inherited from the points around it,
-    or rests on weights since replaced. Those pairs get fresh weights until the root is reproduced to `tolerance`, or
-    ROUNDS are over.
+    Returns its nodes and the pairs (position*A + a) that inherit. A value of the search may be better than what the
+    stored weights reproduce, where they were replaced since; such pairs get fresh weights until the root is
+    reproduced to `tolerance`, or ROUNDS are over.
     """
     graph = upper.graph
     gamma, discounted = graph.flat.gamma, graph.flat.discounted
     for _ in range(ROUNDS):
         members = supporting_nodes(graph, root)
-        Q = system_of(graph, members).solve(graph.nodes.Q[members], gamma, discounted, 0.1 * tolerance)
+        system = system_of(graph, members)
+        Q = system.solve(graph.nodes.Q[members], gamma, discounted, 0.1 * tolerance)
         at_root = float(Q[np.flatnonzero(members == root)[0]].max())
         known = graph.nodes.V[members].copy()
         worse = np.argwhere(Q > known[:, None] + 0.1 * tolerance)
@@ -174,4 +239,4 @@ def settle(upper: UpperBound, root: int, tolerance: float) -> np.ndarray:
             )
         if changed == 0:
             break
-    return members
+    return members, system.inherited

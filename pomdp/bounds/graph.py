@@ -67,6 +67,8 @@ class BeliefGraph:
         self.flat = flat
         self.num_nodes = 0
         self.num_children = 0
+        # Node -> (older nodes of its layer, weights): how its belief was made of them when its values were inherited.
+        self.heritage: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._keys: dict[tuple[int, bytes, bytes], int] = {}
         self._predicted = np.zeros(flat.S)
         self._mark = np.zeros(max(flat.S, flat.O), dtype=np.int64)
@@ -139,8 +141,13 @@ class BeliefGraph:
             return self.corner(layer) + int(idx[0])
         return self._keys.get(_key(layer, idx, val), -1)
 
-    def add(self, layer: int, idx: np.ndarray, val: np.ndarray, Q: np.ndarray) -> int:
-        """The node of a belief, made with upper values `Q` `[A]` where it is new."""
+    def add(
+        self, layer: int, idx: np.ndarray, val: np.ndarray, parents: np.ndarray, weights: np.ndarray
+    ) -> int:
+        """The node of a belief that is the mixture `weights` of the nodes `parents` of its layer.
+
+        A new one inherits Q(i, a) = sum_j w_j Q(j, a), a bound because Q*(., a) is convex.
+        """
         known = self.find(layer, idx, val)
         if known >= 0:
             return known
@@ -156,7 +163,8 @@ class BeliefGraph:
         nodes.b_ptr[i + 1] = end + idx.size
         nodes.reward[i] = self.flat.R[:, idx] @ val
         last = self.following(layer) < 0
-        nodes.Q[i] = nodes.reward[i] if last else Q
+        nodes.Q[i] = nodes.reward[i] if last else weights @ nodes.Q[parents]
+        self.heritage[i] = (parents.copy(), weights.copy())
         nodes.V[i] = nodes.Q[i].max()
         nodes.L[i] = -np.inf
         nodes.first[i] = UNEXPANDED

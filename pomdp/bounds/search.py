@@ -44,7 +44,7 @@ class Search:
         self.lower = LowerBound(self.graph, blind_values(self.flat))
         idx = np.flatnonzero(model.start)
         val = model.start[idx]
-        self.root = self.graph.add(0, idx, val, val @ self.graph.nodes.Q[idx])
+        self.root = self.graph.add(0, idx, val, idx, val)
         self.lower.look_up(self.root)
         self.random = np.random.default_rng(seed)
         self.trials = 0

@@ -209,15 +209,14 @@ class UpperBound:
         return occupancy(graph.flat, graph.nodes, graph.children, root, graph.num_nodes, rounds, 1e-3)
 
     def node_of(self, c: int, layer: int) -> int:
-        """The node of child c in `layer`, made where it is new with Q(new, a) = sum_j w_j Q(j, a)."""
+        """The node of child c in `layer`, made where it is new of the points that carry the child's weight."""
         graph = self.graph
         known = int(graph.children.node[c])
         if known >= 0:
             return known
-        start, end = graph.children.t_ptr[c], graph.children.t_ptr[c + 1]
-        weights = graph.children.w_val[start:end]
-        Q = weights @ graph.nodes.Q[graph.children.w_idx[start:end]]
+        span = slice(graph.children.t_ptr[c], graph.children.t_ptr[c + 1])
+        used = graph.children.w_val[span] > 0.0
         idx, val = (x.copy() for x in graph.child_belief(c))
-        node = graph.add(layer, idx, val, Q)
+        node = graph.add(layer, idx, val, graph.children.w_idx[span][used], graph.children.w_val[span][used])
         graph.match(c, node)
         return node
