@@ -93,7 +93,7 @@ def test_a_corner_inherits_nothing(proved) -> None:
 
 
 def test_the_certificate_reproduces_a_search_that_inherited() -> None:
-    """A random model whose search rests on inherited values: without them the proof was 400 times wider."""
+    """The proof of an interval is about as narrow as the search found it."""
     model = POMDP.build(
         states=3,
         actions=2,
