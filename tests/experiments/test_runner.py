@@ -184,11 +184,10 @@ def test_kill_and_resume_lose_no_finished_record_and_repeat_none(tmp_path: Path)
     words = ("--pause", "0.3", "--items", "1,2,3,4", "--jobs", "2")
     process = start(folder, *words)
     wait_for_records(folder, 5, process)
-    # The main process alone, as an out-of-memory killer would: the workers must then end by themselves.
+    # The main process alone, as an out-of-memory killer would.
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    # Longer than the rest would take: workers that went on would by now have finished everything.
-    time.sleep(3)
+    time.sleep(1.5)
     source = source_hash(COIN)
     kept = read_records(folder, source)
     begun = calls(folder)
@@ -206,6 +205,21 @@ def test_kill_and_resume_lose_no_finished_record_and_repeat_none(tmp_path: Path)
     assert all(counted[name] == 1 for name in finished)
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
     assert len(read_records(folder, source)) == 24
+
+
+def test_workers_end_with_a_killed_parent_and_leave_their_cells(tmp_path: Path) -> None:
+    """Otherwise a resumed run would compute the same cells beside them."""
+    folder = tmp_path / "run"
+    process = start(folder, "--pause", "6", "--seeds", "1", "--jobs", "2")
+    deadline = time.monotonic() + 60
+    while len(calls(folder)) < 2 and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    time.sleep(7.5)
+    assert len(calls(folder)) == 2
+    assert list(folder.glob("records/*/*.json")) == []
 
 
 def test_ctrl_c_ends_with_one_line_and_the_same_command_goes_on(tmp_path: Path) -> None:
