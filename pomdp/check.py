@@ -53,7 +53,7 @@ def check(certificate: Certificate, model: POMDP) -> Verdict:
 class ExactTask:
     """The model's numbers as integers over one denominator an action, and the criterion.
 
-    `T[a]`, `Z[a]`: (indptr, indices, integers) with denominators `T_over[a]`, `Z_over[a]`; `R[a]` `[S]` Fractions.
+    `T[a]`, `Z[a]`: CSR integers over one denominator; `rewards[a]`: integers `[S]` and their denominator.
     """
 
     def __init__(self, model: POMDP, certificate: Certificate) -> None:
@@ -71,11 +71,10 @@ class ExactTask:
         self.S, self.A, self.O = model.num_states, model.num_actions, self.model.num_observations
         self.T = [_common(m) for m in exact.T]
         self.Z = [_common(m) for m in exact.Z]
-        self.R = [[row.get(s, Fraction(0)) for s in range(self.S)] for row in exact.R.rows()]
-        self.rewards = []
-        for row in self.R:
-            over = math.lcm(*(r.denominator for r in row))
-            self.rewards.append((_objects([int(r * over) for r in row]), over))
+        self.rewards: list[tuple[np.ndarray, int]] = []
+        for a, row in enumerate(exact.R.rows()):
+            over = int(exact.R.denominators[a])
+            self.rewards.append((_objects([int(row.get(s, 0) * over) for s in range(self.S)]), over))
         self.start = exact.start
 
     def last(self, stage: int) -> bool:
@@ -115,10 +114,9 @@ def lower_fault(certificate: Certificate, task: ExactTask) -> str | None:
     if fault is not None:
         return fault
     over = proof.denominator
-    for k, slack in enumerate(lower_slacks(certificate, task)):
-        bad = next((s for s in range(task.S) if slack[s] < 0), None)
-        if bad is not None:
-            return f"lower end: alpha of node {k} at state {task.model.states[bad]} is {_size(-slack[bad])} too high"
+    for k, (s, slack) in enumerate(lower_slacks(certificate, task)):
+        if slack < 0:
+            return f"lower end: alpha of node {k} at state {task.model.states[s]} is {_size(-slack)} too high"
     start = proof.nodes[proof.start]
     value = sum((p * start.alpha[s] for s, p in task.start.items()), Fraction(0)) / over
     if certificate.lower > value:
@@ -146,8 +144,8 @@ def _malformed_controller(certificate: Certificate, task: ExactTask) -> str | No
     return None
 
 
-def lower_slacks(certificate: Certificate, task: ExactTask) -> Iterator[list[Fraction]]:
-    """For each node, R + gamma sum T Z alpha_next - alpha `[S]`: the certificate holds where none is negative."""
+def lower_slacks(certificate: Certificate, task: ExactTask) -> Iterator[tuple[int, Fraction]]:
+    """For each node the state where R + gamma sum T Z alpha_next - alpha is least, and how much it is there."""
     proof = certificate.controller
     alphas = np.empty((len(proof.nodes), task.S), dtype=object)
     for k, node in enumerate(proof.nodes):
@@ -158,17 +156,23 @@ def lower_slacks(certificate: Certificate, task: ExactTask) -> Iterator[list[Fra
 
 def _lower_slack(
     action: int, following: tuple[int, ...], alpha: np.ndarray, alphas: np.ndarray, over: int, task: ExactTask
-) -> list[Fraction]:
+) -> tuple[int, Fraction]:
     T, Z = task.T[action], task.Z[action]
+    reward, unit = task.rewards[action]
     if following[0] == END:
-        return [task.R[action][s] - Fraction(alpha[s], over) for s in range(task.S)]
+        return _least(reward * over - alpha * unit, unit * over)
     links = np.array(following, dtype=np.int64)
     rows = np.repeat(np.arange(task.S), np.diff(Z.indptr))
     # Rows of T and Z sum to 1, so none is empty and reduceat adds exactly one group a row.
     reached = np.add.reduceat(Z.data * alphas[links[Z.indices], rows], Z.indptr[:-1])
     ahead = np.add.reduceat(T.data * reached[T.indices], T.indptr[:-1])
-    factor = task.discount / (T.over * Z.over * over)
-    return [task.R[action][s] + factor * int(ahead[s]) - Fraction(alpha[s], over) for s in range(task.S)]
+    gain, scale = task.discount.numerator, T.over * Z.over * task.discount.denominator
+    return _least((reward * over - alpha * unit) * scale + ahead * (gain * unit), unit * over * scale)
+
+
+def _least(numbers: np.ndarray, over: int) -> tuple[int, Fraction]:
+    s = min(range(numbers.size), key=numbers.__getitem__)
+    return s, Fraction(int(numbers[s]), over)
 
 
 # ---- the upper end
@@ -345,14 +349,10 @@ class UpperTable:
         try:
             for j, w in row.items():
                 if not 0 <= j < self.count or self.stage[j] != stage or w < 0:
-                    raise CertificateError(
-                        f"upper end: a weight of {where} is negative or on a node of another stage"
-                    )
+                    raise CertificateError(f"upper end: a weight of {where} is negative or at another stage")
                 place = self._place[self.states[j]]
                 if (place < 0).any():
-                    raise CertificateError(
-                        f"upper end: a weight of {where} is on a point outside the successor"
-                    )
+                    raise CertificateError(f"upper end: a weight of {where} is outside the successor")
                 rest[place] -= self.numbers[j] * (w * found.scale)
         finally:
             self._place[states] = -1

@@ -85,7 +85,7 @@ def _lower_end(search: Search, certificate: Certificate, task: ExactTask) -> Cer
         for k in order
     )
     draft = replace(certificate, controller=Controller(0, 1 << places, nodes))
-    worst = min(min(slack) for slack in lower_slacks(draft, task))
+    worst = min(slack for _, slack in lower_slacks(draft, task))
     drop = _shifts(math.ceil(max(-worst, Fraction(0)) * (1 << places)), task.discount, task.horizon)
     nodes = tuple(replace(n, alpha=tuple(x - drop[n.stage] for x in n.alpha)) for n in nodes)
     claim = sum((p * nodes[0].alpha[s] for s, p in task.start.items()), Fraction(0)) / (1 << places)
@@ -240,6 +240,8 @@ def fit(row: dict[int, int], found: Successors, c: int, stage: int, table: Upper
 
     A point outside the child's support (by an entry that rounding dropped) loses its weight.
     """
+    if not row:
+        return found.number[found.first[c] : found.first[c + 1]] * table.one
     states = found.state[found.first[c] : found.first[c + 1]]
     for j in [j for j in row if not _inside(table.states[j], states)]:
         del row[j]
