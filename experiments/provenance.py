@@ -23,7 +23,7 @@ from experiments.sources import PROJECT
 
 PACKAGES = (
     "numpy", "scipy", "jax", "jaxlib", "numba", "pandas", "pyarrow", "matplotlib", "tueplots", "joblib",
-    "python-flint", "pomdp-py", "statsmodels",
+    "python-flint", "pomdp-py",
 )  # fmt: skip
 
 

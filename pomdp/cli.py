@@ -11,7 +11,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,11 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
         "--gap", metavar="X", type=_nonnegative, default=1e-3, help="stop at this width (1e-3)"
     )
     parser.add_argument(
-        "--time", metavar="S", type=_positive, default=60.0, help="stop searching after S s (60)"
+        "--time",
+        metavar="S",
+        type=_positive,
+        default=60.0,
+        help="search for S s at most (60); certifying adds to it",
     )
     parser.add_argument("--certificate", metavar="FILE", type=Path, help="write what proves the bounds")
     parser.add_argument("--no-cache", action="store_true", help="solve even what was solved before")
@@ -91,18 +95,25 @@ def _solve(args: argparse.Namespace) -> int:
     model, criterion = _question(args)
     with _progress(args, "V*", args.time) as report:
         found = solve(
-            model, criterion, gap=args.gap, time_limit=args.time, cache=not args.no_cache, progress=report
+            model,
+            criterion,
+            gap=args.gap,
+            time_limit=args.time,
+            cache=not args.no_cache,
+            progress=report.bounds if report else None,
+            announce=report.step if report else None,
         )
-    _write_certificate(found, args.certificate)
+    written = {"V*": _write_certificate(found, args.certificate)}
     result = _statement(args, criterion) | {
         "optimal": found.interval.json(),
         "seconds": found.seconds,
+        "certify_seconds": found.certify_seconds,
         "ended": found.ended,
         "certified": found.certified,
         "cached": found.cached,
     }
     rows = [("V*, best closed loop", found.interval)]
-    return _print(args, result, rows, [found], {"V*": args.certificate})
+    return _print(args, result, rows, [found], written)
 
 
 def _feedback(args: argparse.Namespace) -> int:
@@ -111,11 +122,18 @@ def _feedback(args: argparse.Namespace) -> int:
     model, criterion = _question(args)
     with _progress(args, "W, V*", args.time) as report:
         found = feedback(
-            model, criterion, gap=args.gap, time_limit=args.time, cache=not args.no_cache, progress=report
+            model,
+            criterion,
+            gap=args.gap,
+            time_limit=args.time,
+            cache=not args.no_cache,
+            progress=report.bounds if report else None,
+            announce=report.step if report else None,
         )
-    open_file = args.certificate and _beside(args.certificate)
-    _write_certificate(found.closed, args.certificate)
-    _write_certificate(found.open, open_file)
+    written = {
+        "V*": _write_certificate(found.closed, args.certificate),
+        "W": _write_certificate(found.open, args.certificate and _beside(args.certificate)),
+    }
     plan = None
     if found.open.certificate is not None:
         prefix, cycle = found.open.certificate.actions()
@@ -125,6 +143,7 @@ def _feedback(args: argparse.Namespace) -> int:
         "open_loop": found.open_loop.json(),
         "value_of_feedback": found.value_of_feedback.json(),
         "seconds": found.seconds,
+        "certify_seconds": found.open.certify_seconds + found.closed.certify_seconds,
         "ended": {"optimal": found.closed.ended, "open_loop": found.open.ended},
         "certified": found.value_of_feedback.certified,
         "cached": found.closed.cached and found.open.cached,
@@ -135,7 +154,7 @@ def _feedback(args: argparse.Namespace) -> int:
         ("W, best open loop", found.open_loop),
         ("V_f = V* - W", found.value_of_feedback),
     ]
-    return _print(args, result, rows, [found.open, found.closed], {"V*": args.certificate, "W": open_file})
+    return _print(args, result, rows, [found.open, found.closed], written)
 
 
 def _check(args: argparse.Namespace) -> int:
@@ -177,8 +196,11 @@ def _question(args: argparse.Namespace) -> tuple[POMDP, Criterion]:
     from pomdp.criterion import Criterion
     from pomdp.model import ModelError
 
-    if args.certificate is not None and (args.certificate.is_dir() or not args.certificate.parent.is_dir()):
-        raise ModelError(f"--certificate {args.certificate}: not a file in a folder that exists")
+    for path in (args.certificate, _beside(args.certificate)) if args.certificate else ():
+        if path.is_dir() or not path.parent.is_dir():
+            raise ModelError(f"--certificate {path}: not a file in a folder that exists")
+        if path.resolve() == Path(args.model).resolve():
+            raise ModelError(f"--certificate {path} is the model itself; name another file")
     model = load_model(args.model)
     horizon = args.horizon
     if horizon is None and args.discount is None:
@@ -192,15 +214,17 @@ def _statement(args: argparse.Namespace, criterion: Criterion) -> dict[str, Any]
 
 def _beside(path: Path) -> Path:
     """Where the certificate of W goes: `x.json` -> `x.open-loop.json`."""
-    return path.with_name(f"{path.stem}.open-loop{path.suffix}")
+    return path.parent / f"{path.stem}.open-loop{path.suffix}"
 
 
-def _write_certificate(found: Solution, path: Path | None) -> None:
-    """Write the certificate where one is asked for and was made."""
-    if path is not None and found.certificate is not None:
-        from pomdp.certificate import write
+def _write_certificate(found: Solution, path: Path | None) -> Path | None:
+    """Write the certificate where one is asked for and was made; returns where it was written."""
+    if path is None or found.certificate is None:
+        return None
+    from pomdp.certificate import write
 
-        write(found.certificate, path)
+    write(found.certificate, path)
+    return path
 
 
 def _print(
@@ -220,36 +244,57 @@ def _print(
     for label, interval in rows:
         print(f"  {label:<22} {str(interval):<34} width {interval.width:.2g}")
     state = "certified" if all(run.certified for run in runs) else "not certified (estimated rounding margin)"
-    why = {"gap": "gap reached", "time": "time is over", "memory": "memory limit", "interrupt": "interrupted"}
+    why = {
+        "gap": "gap reached",
+        "precision": "as narrow as doubles tell",
+        "time": "time is over",
+        "memory": "memory limit",
+        "interrupt": "interrupted",
+    }
     ended = ", ".join(dict.fromkeys(why[run.ended] for run in runs))
     cached = ", solved before" if all(run.cached for run in runs) else ""
-    print(f"  {state}; {ended}; {sum(run.seconds for run in runs):.2f} s{cached}")
+    search, proof = sum(run.seconds for run in runs), sum(run.certify_seconds for run in runs)
+    print(f"  {state}; {ended}; search {search:.2f} s, certificate {proof:.2f} s{cached}")
     for name, path in files.items():
-        if path is not None and path.exists():
+        if path is not None:
             print(f"  certificate of {name}: {path}")
+    if args.certificate is not None and None in files.values():
+        print("  no certificate was written: it was interrupted")
     return INTERRUPTED if interrupted else DONE
 
 
+class _Bar:
+    """A bar on standard error that shows the step, the bounds and the gap."""
+
+    def __init__(self, bar: Any, label: str) -> None:
+        self._bar, self._label = bar, label
+
+    def bounds(self, elapsed: float, lower: float, upper: float) -> None:
+        """Show the search's bounds."""
+        self._bar.n = min(elapsed, self._bar.total)
+        self._bar.set_postfix_str(f"[{lower:.7g}, {upper:.7g}] gap {upper - lower:.2g}", refresh=False)
+        self._bar.update(0)
+
+    def step(self, name: str) -> None:
+        """Show what begins."""
+        notes = {
+            "compiling": " (once an installation)",
+            "certifying": " (Ctrl-C: bounds without certificate)",
+        }
+        self._bar.set_description_str(f"{self._label} {name}{notes.get(name, '')}", refresh=True)
+
+
 @contextmanager
-def _progress(
-    args: argparse.Namespace, label: str, seconds: float
-) -> Iterator[Callable[[float, float, float], None] | None]:
-    """A bar on standard error that shows the bounds and the gap, on a terminal alone."""
+def _progress(args: argparse.Namespace, label: str, seconds: float) -> Iterator[_Bar | None]:
+    """The bar, on a terminal alone."""
     if args.json or not sys.stderr.isatty():
         yield None
         return
     from tqdm import tqdm
 
     form = "{desc} {bar} {n:.0f}/{total:.0f} s{postfix}"
-    with tqdm(total=seconds, desc=label, bar_format=form, leave=False, file=sys.stderr) as bar:
-
-        def report(elapsed: float, lower: float, upper: float) -> None:
-            bar.n = min(elapsed, seconds)
-            bar.set_postfix_str(f"[{lower:.7g}, {upper:.7g}] gap {upper - lower:.2g}", refresh=False)
-            bar.update(0)
-
-        bar.set_postfix_str("compiling on first use")
-        yield report
+    with tqdm(total=seconds, bar_format=form, leave=False, file=sys.stderr, dynamic_ncols=True) as bar:
+        yield _Bar(bar, label)
 
 
 def _positive(text: str) -> float:

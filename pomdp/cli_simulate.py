@@ -117,6 +117,7 @@ def _policy(model: POMDP, criterion: Criterion, args: argparse.Namespace) -> Pol
     """The policy that --policy names; KeyboardInterrupt where Ctrl-C ended its search."""
     import numpy as np
 
+    from pomdp.model import ModelError
     from pomdp.policy import Controller, policy_from_json
 
     if args.policy == RANDOM:
@@ -130,7 +131,10 @@ def _policy(model: POMDP, criterion: Criterion, args: argparse.Namespace) -> Pol
         if found.ended == "interrupt":
             raise KeyboardInterrupt
         return found.controller
-    return policy_from_json(_text(Path(args.policy)), model)
+    try:
+        return policy_from_json(_text(Path(args.policy)), model)
+    except ModelError as error:
+        raise ModelError(f"{args.policy}: {error}") from None
 
 
 def _text(path: Path) -> str:
@@ -186,7 +190,10 @@ def _print(
     if found.truncation:
         print(f"  cut off  at most {found.truncation:.3g} by ending after {found.steps} steps")
     if exact is not None:
-        distance = f"   mean is {(found.mean - exact) / error:+.2f} standard errors away" if error else ""
+        # Where cutting off may move the mean by more than chance does, the distance would say nothing.
+        distance = ""
+        if error and (found.truncation or 0.0) <= error:
+            distance = f"   mean is {(found.mean - exact) / error:+.2f} standard errors away"
         print(f"  exact J  {exact:.8g}{distance}")
     rate = found.episodes * found.steps / seconds
     ended = " (interrupted)" if found.interrupted else ""

@@ -28,6 +28,8 @@ class Criterion:
         """Refuse what has no value."""
         if not 0 <= self.discount <= 1:
             raise ModelError(f"discount {self.discount} is outside [0, 1]; give one such as 0.95")
+        if self.horizon is None and self.discount < 1 and float(self.discount) == 1.0:
+            raise ModelError(f"discount {self.discount} is too close to 1 for doubles; give --horizon N")
         if self.horizon is None and self.discount == 1:
             raise ModelError(
                 "discount 1 without a horizon has no finite value; give --horizon N or a --discount below 1"

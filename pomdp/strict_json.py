@@ -17,10 +17,16 @@ def loads(text: str, what: str) -> Any:
     """The data in `text`; ModelError calling it `what` where it is not JSON or gives a key twice."""
     try:
         return json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except json.JSONDecodeError as error:
         raise ModelError(f"{what} is not JSON: {error}") from None
+    except RecursionError:
+        raise ModelError(f"{what} is not JSON that can be read: it is nested too deeply") from None
     except ValueError as error:  # an integer of more digits than Python reads
-        raise error if isinstance(error, ModelError) else ModelError(f"{what} is not JSON: {error}") from None
+        raise (
+            error
+            if isinstance(error, ModelError)
+            else ModelError(f"{what} is not JSON that can be read: a number is too long")
+        ) from None
 
 
 def dumps(data: Any) -> str:

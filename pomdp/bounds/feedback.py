@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pomdp.bounds.open_loop import solve_open_loop
 from pomdp.bounds.search import Progress
-from pomdp.bounds.solver import Solution, solve
+from pomdp.bounds.solver import Announce, Solution, solve
 from pomdp.criterion import Criterion
 from pomdp.interval import Interval
 from pomdp.model import POMDP
+
+INTERRUPTED_SECONDS = 0.1  # for the second search where the first was interrupted
 
 
 @dataclass(frozen=True)
@@ -52,22 +55,22 @@ def feedback(
     certify: bool = True,
     cache: bool = False,
     progress: Progress | None = None,
+    announce: Announce | None = None,
 ) -> Feedback:
     """V*, W and V_f, each end to within `gap` where the time allows; half of `time_limit` for each search.
 
-    What the open loop leaves of its half goes to the closed loop.
+    What the open loop leaves of its half goes to the closed loop; an interrupt in the first ends both.
     """
-    open_loop = solve_open_loop(
-        model,
-        criterion,
-        gap=gap / 2,
-        time_limit=time_limit / 2,
-        certify=certify,
-        cache=cache,
-        progress=progress,
-    )
+    common: dict[str, Any] = {
+        "gap": gap / 2,
+        "certify": certify,
+        "cache": cache,
+        "progress": progress,
+        "announce": announce,
+    }
+    open_loop = solve_open_loop(model, criterion, time_limit=time_limit / 2, **common)
     rest = max(time_limit - open_loop.seconds, time_limit / 2)
-    closed = solve(
-        model, criterion, gap=gap / 2, time_limit=rest, certify=certify, cache=cache, progress=progress
-    )
+    if open_loop.ended == "interrupt":
+        rest = INTERRUPTED_SECONDS
+    closed = solve(model, criterion, time_limit=rest, **common)
     return Feedback(closed, open_loop)

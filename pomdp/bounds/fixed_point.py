@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, bicgstab
 
 from pomdp.bounds.graph import BeliefGraph
-from pomdp.bounds.upper import PIVOTS, UpperBound, reweigh
+from pomdp.bounds.upper import UpperBound
 
 ROUNDS = 8  # of solving and interpolating anew what came out worse than it was
 IMPROVEMENTS = 30  # of Howard's iteration
@@ -225,18 +225,7 @@ def settle(upper: UpperBound, root: int, tolerance: float) -> tuple[np.ndarray, 
             break
         changed = 0
         for n, a in worse:
-            i = int(members[n])
-            layer = graph.following(int(graph.nodes.layer[i]))
-            changed += reweigh(
-                graph.nodes,
-                graph.children,
-                graph.candidates(layer),
-                graph.corner(layer),
-                upper.position,
-                i,
-                a,
-                PIVOTS,
-            )
+            changed += upper.reweigh(int(members[n]), int(a))
         if changed == 0:
             break
     return members, system.inherited

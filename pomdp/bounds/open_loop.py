@@ -8,7 +8,7 @@ Source: M1 §1.7.3; formal core, section 3.
 from __future__ import annotations
 
 from pomdp.bounds.search import Progress
-from pomdp.bounds.solver import Solution, solve
+from pomdp.bounds.solver import Announce, Solution, solve
 from pomdp.certificate import OPEN_LOOP
 from pomdp.criterion import Criterion
 from pomdp.model import POMDP
@@ -23,6 +23,7 @@ def solve_open_loop(
     certify: bool = True,
     cache: bool = False,
     progress: Progress | None = None,
+    announce: Announce | None = None,
 ) -> Solution:
     """Bounds on W, as `solve` gives them on V*; `certificate.actions()` is the sequence of the lower end."""
     return solve(
@@ -33,5 +34,6 @@ def solve_open_loop(
         certify=certify,
         cache=cache,
         progress=progress,
+        announce=announce,
         quantity=OPEN_LOOP,
     )

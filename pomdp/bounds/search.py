@@ -23,6 +23,7 @@ from pomdp.criterion import Criterion
 from pomdp.model import POMDP
 
 MEMORY = 3 * 2**30  # bytes of belief points at which the search stops adding more
+PRECISION = 1e-15  # of the value: what doubles can tell apart
 TRIALS = 4  # walks a round
 DEPTH = 2_000  # longest walk
 # No step takes more than this share of the time so far, and a little: else one step could outlast a short limit.
@@ -55,7 +56,7 @@ class Search:
         return float(self.graph.nodes.L[self.root]), float(self.graph.nodes.V[self.root])
 
     def run(self, gap: float, time_limit: float, progress: Progress | None = None) -> str:
-        """Search until the gap is at most `gap`; says why it ended: `gap`, `time`, `memory` or `interrupt`."""
+        """Search until the gap is at most `gap`; says why: `gap`, `precision`, `time`, `memory`, `interrupt`."""
         self._began = time.perf_counter()
         self._deadline = self._step_ends = self._began + time_limit
         self._interrupted = False
@@ -76,6 +77,8 @@ class Search:
                 progress(self._elapsed(), lower, upper)
             if upper - lower <= gap:
                 return "gap"
+            if upper - lower <= PRECISION * max(abs(lower), abs(upper)):
+                return "precision"
             if self._interrupted:
                 return "interrupt"
             if self._elapsed() >= time_limit:

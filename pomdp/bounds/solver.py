@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -30,11 +31,15 @@ UNCERTIFIED_MARGIN = 1e-9
 LARGEST_VALUE = 1e150
 
 
+Announce = Callable[[str], None]  # (what begins: "compiling", "searching" or "certifying")
+
+
 @dataclass(frozen=True)
 class Solution:
     """An interval that contains the value asked for, and what it rests on.
 
-    `ended` is why the search stopped: `gap`, `time`, `memory` or `interrupt`; `seconds` is the search alone.
+    `ended` is why the search stopped: `gap` reached, doubles tell no more (`precision`), `time`, `memory` or
+    `interrupt`; `seconds` is the search alone, `certify_seconds` what making and checking the certificate took.
     `controller` earns at least the lower end (with a horizon its nodes have stages). `certificate` is None where none
     was asked for. `cached` says that the certificate was found on disk and checked again.
     """
@@ -47,6 +52,7 @@ class Solution:
     controller: policy.Controller = field(repr=False)
     certificate: Certificate | None = field(repr=False)
     cached: bool = False
+    certify_seconds: float = 0.0
 
     @property
     def certified(self) -> bool:
@@ -63,6 +69,7 @@ def solve(
     certify: bool = True,
     cache: bool = False,
     progress: Progress | None = None,
+    announce: Announce | None = None,
     quantity: str = OPTIMAL,
     seed: int = 0,
 ) -> Solution:
@@ -70,9 +77,9 @@ def solve(
 
     `certify=False` skips the certificate, which costs about as long again on hard models, and widens the interval by
     UNCERTIFIED_MARGIN instead. `cache` keeps certificates on disk and takes one that answers the question, checking
-    it again. `progress(seconds, lower, upper)` is called now and then. The run depends on `seed` and, where time ends
-    it, on the machine; the interval is valid in any case. Raises ModelError for a gap or
-    a time limit out of range, and for rewards too large for doubles.
+    it again. `progress(seconds, lower, upper)` is called now and then, `announce(step)` when a step begins. The run
+    depends on `seed` and, where time ends it, on the machine; the interval is valid in any case. Raises ModelError for
+    a gap or a time limit out of range, and for rewards too large for doubles.
     """
     if not (gap >= 0 and math.isfinite(gap)):
         raise ModelError(f"gap {gap} is not a number >= 0; give one such as 1e-3")
@@ -89,21 +96,31 @@ def solve(
         return Solution(
             model, criterion, _interval(found), ended, seconds, _controller(found, model), found, cached=True
         )
+    say = announce or (lambda step: None)
+    say("compiling")
     warm_up()
+    say("searching")
     began = time.perf_counter()
     search = Search(model, criterion, seed)
     ended = search.run(gap, time_limit, progress)
     seconds = time.perf_counter() - began
     if certify:
+        say("certifying")
+        began = time.perf_counter()
         try:
             certificate = _checked(search, model, criterion, quantity)
         except KeyboardInterrupt:
             ended = "interrupt"
         else:
-            if cache and ended in ("gap", "time"):
+            if ended == "time" and certificate.upper - certificate.lower <= gap:
+                ended = "gap"  # solving the point set at once closed what the search had left
+            if cache and ended != "interrupt":
                 solved_before.store(model, criterion, certificate, gap, time_limit, ended, seconds)
             interval, controller = _interval(certificate), _controller(certificate, model)
-            return Solution(model, criterion, interval, ended, seconds, controller, certificate)
+            took = time.perf_counter() - began
+            return Solution(
+                model, criterion, interval, ended, seconds, controller, certificate, certify_seconds=took
+            )
     return Solution(model, criterion, uncertified(search), ended, seconds, _search_controller(search), None)
 
 
@@ -177,5 +194,8 @@ def warm_up() -> None:
         search = Search(coin, criterion)
         if search.run(0.0, 0.2) == "interrupt":
             raise KeyboardInterrupt  # meant for whoever waits, not for this
+        # What so short a search may not have reached.
+        search.upper.sweep()
+        search.upper.reweigh(search.root, 0)
         make_certificate(search, OPTIMAL, criterion.discount)
     _warm = True

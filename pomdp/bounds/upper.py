@@ -197,6 +197,13 @@ class UpperBound:
             pivots,
         )
 
+    def reweigh(self, i: int, a: int) -> int:
+        """Interpolate all children of (i, a) anew; returns how many became better."""
+        graph = self.graph
+        layer = graph.following(int(graph.nodes.layer[i]))
+        candidates, corner = graph.candidates(layer), graph.corner(layer)
+        return int(reweigh(graph.nodes, graph.children, candidates, corner, self.position, i, a, PIVOTS))
+
     def sweep(self) -> float:
         """One pass over all nodes, newest first; returns the largest decrease."""
         order = np.arange(self.graph.num_nodes - 1, -1, -1)

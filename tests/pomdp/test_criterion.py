@@ -62,3 +62,10 @@ def test_the_scale_is_the_sum_of_the_weights(criterion):
 def test_the_text_tells_criteria_apart():
     assert Criterion(Fraction(19, 20)).text() == "discount 19/20"
     assert Criterion(Fraction(1), 10).text() == "discount 1, horizon 10"
+
+
+def test_a_discount_that_rounds_to_1_is_refused_without_a_horizon() -> None:
+    near = Fraction(1) - Fraction(1, 10**20)
+    with pytest.raises(ModelError, match="too close to 1"):
+        Criterion(near)
+    assert Criterion(near, 3).horizon == 3
