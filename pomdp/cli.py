@@ -94,15 +94,7 @@ def _solve(args: argparse.Namespace) -> int:
 
     model, criterion = _question(args)
     with _progress(args, "V*", args.time) as report:
-        found = solve(
-            model,
-            criterion,
-            gap=args.gap,
-            time_limit=args.time,
-            cache=not args.no_cache,
-            progress=report.bounds if report else None,
-            announce=report.step if report else None,
-        )
+        found = solve(model, criterion, **_effort(args, report))
     written = {"V*": _write_certificate(found, args.certificate)}
     result = _statement(args, criterion) | {
         "optimal": found.interval.json(),
@@ -121,15 +113,7 @@ def _feedback(args: argparse.Namespace) -> int:
 
     model, criterion = _question(args)
     with _progress(args, "W, V*", args.time) as report:
-        found = feedback(
-            model,
-            criterion,
-            gap=args.gap,
-            time_limit=args.time,
-            cache=not args.no_cache,
-            progress=report.bounds if report else None,
-            announce=report.step if report else None,
-        )
+        found = feedback(model, criterion, **_effort(args, report))
     written = {
         "V*": _write_certificate(found.closed, args.certificate),
         "W": _write_certificate(found.open, args.certificate and _beside(args.certificate)),
@@ -206,6 +190,17 @@ def _question(args: argparse.Namespace) -> tuple[POMDP, Criterion]:
     if horizon is None and args.discount is None:
         horizon = natural_horizon(args.model, model)
     return model, Criterion.of(model, args.discount, horizon)
+
+
+def _effort(args: argparse.Namespace, report: _Bar | None) -> dict[str, Any]:
+    """How far and how long to search, and who hears of it."""
+    return {
+        "gap": args.gap,
+        "time_limit": args.time,
+        "cache": not args.no_cache,
+        "progress": report.bounds if report else None,
+        "announce": report.step if report else None,
+    }
 
 
 def _statement(args: argparse.Namespace, criterion: Criterion) -> dict[str, Any]:

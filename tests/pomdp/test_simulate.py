@@ -17,7 +17,7 @@ from pomdp.policy import Controller, OpenLoop, Policy, Reactive
 from pomdp.simulate import BLOCK, Moments, Trajectory, cut, simulate, trajectories
 from pomdp.value import evaluate
 
-# By name, because the package also has a function `simulate`.
+# The module itself, whose settings some tests replace.
 MODULE = import_module("pomdp.simulate")
 
 S, A, O, STEPS = 5, 3, 4, 30
