@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from pomdp.model import POMDP, ModelError
 from pomdp.rational import RationalMatrix
 
@@ -63,7 +65,7 @@ def of_model(model: POMDP) -> Kernel:
         row = known[action].get(state)
         if row is None:
             moves, bottom = T[action].entries(state)
-            found = []
+            found: list[Outcome] = []
             for reached, n in moves:
                 seen, below = Z[action].entries(reached)
                 found.extend((reached, names[o], number(n * m, bottom * below)) for o, m in seen)
@@ -92,26 +94,18 @@ def tabulate(kernel: Kernel, *, horizon: int | None = None, max_states: int = MA
     Raises ModelError beyond `max_states`, for names that are not unique and for rows that do not sum to 1.
     """
     found = _Exploration(kernel, horizon, max_states)
-    emissions = [_emissions(rows) for rows in found.joint]
-    places = _places(found, emissions)
-    number = {place: i for i, place in enumerate(places)}
+    split = [found.split(a) for a in range(len(kernel.actions))]
+    places = _places(found, split)
     observations = [*found.observations, _unused(OVER, found.observations)][: None if found.beyond else -1]
-    absorbing = {len(places) - 1: _ONE}
-    T = []
-    for rows, (_, split) in zip(found.joint, emissions, strict=True):
-        moves = [_moves(row, split, number) for row in rows]
-        T.append(
-            RationalMatrix.from_rows([moves[t] if t >= 0 else absorbing for t, _ in places], len(places))
-        )
     R = [{i: rewards[t] for i, (t, _) in enumerate(places) if t in rewards} for rewards in found.rewards]
     return POMDP.build(
         states=_state_names(kernel, found, places),
         actions=kernel.actions,
         observations=observations,
-        T=T,
-        Z=_observation_matrices(places, emissions, len(observations)),
+        T=_transition_matrices(found, places, split),
+        Z=_observation_matrices(found, places, len(observations)),
         R=RationalMatrix.from_rows(R, len(places)),
-        start={number[found.index[s], None]: p for s, p in kernel.start.items() if p},
+        start={places.index((found.index[s], None)): p for s, p in kernel.start.items() if p},
         discount=kernel.discount,
         name=kernel.name,
         cost=kernel.cost,
@@ -120,7 +114,6 @@ def tabulate(kernel: Kernel, *, horizon: int | None = None, max_states: int = MA
 
 # A conditional distribution of the observation given (action, state reached): the certain one, or all with shares.
 _Emission = int | tuple[tuple[int, Fraction], ...]
-_Joint = dict[tuple[int, int], Fraction]  # (state reached, observation) -> probability
 # A state of the table: the number of a state of the kernel, and the observation where that has entered it.
 _Place = tuple[int, int | None]
 
@@ -139,19 +132,22 @@ class _Rows:
 
 
 class _Exploration:
-    """What can be reached: joint rows `joint[a][s]`, nonzero rewards `rewards[a]`, states and observations by number.
+    """What can be reached, by number: `moves[a][s]` a row of T, `emission[a][t]` the observation's distribution.
 
-    The first `started` states are those of the start; `beyond` says whether anything is first reached at the horizon.
+    `varying[a]` are the states in which that also depends on the state before; `rewards[a]` leaves zeros out. The
+    first `started` states are those of the start; `beyond` says whether any is first reached at the horizon.
     """
 
     def __init__(self, kernel: Kernel, horizon: int | None, max_states: int) -> None:
         if horizon is not None and horizon < 1:
             raise ModelError(f"horizon {horizon} is below 1; give one such as 10")
-        self._limit, self._name = max_states, kernel.name or "the model"
+        self._kernel, self._limit = kernel, max_states
         self._seen: dict[str, int] = {o: i for i, o in enumerate(kernel.observations or ())}
         self.index: dict[State, int] = {}
         self.states: list[State] = []
-        self.joint: list[list[_Joint]] = [[] for _ in kernel.actions]
+        self.moves: list[list[dict[int, Fraction]]] = [[] for _ in kernel.actions]
+        self.emission: list[dict[int, _Emission]] = [{} for _ in kernel.actions]
+        self.varying: list[set[int]] = [set() for _ in kernel.actions]
         self.rewards: list[dict[int, Fraction]] = [{} for _ in kernel.actions]
         self.beyond = False
         for state in (s for s, p in kernel.start.items() if p):
@@ -162,91 +158,87 @@ class _Exploration:
             end, depth = len(self.states), depth + 1
             for s in range(first, end):
                 state = self.states[s]
-                for a, (rows, rewards) in enumerate(zip(self.joint, self.rewards, strict=True)):
-                    rows.append(self._row(kernel.step(state, a), growing=depth != horizon))
+                for a in range(len(kernel.actions)):
+                    self._expand(kernel.step(state, a), a, growing=depth != horizon)
                     reward = kernel.reward(state, a)
                     if reward:
-                        rewards[s] = reward
+                        self.rewards[a][s] = reward
             first = end
         self.observations = tuple(self._seen)
 
-    def _row(self, outcomes: Iterable[Outcome], growing: bool) -> _Joint:
-        row: _Joint = {}
+    def split(self, action: int) -> _Split:
+        """The rows {s: {s': {observation: probability}}} of an action, where one of its s' needs the observation."""
+        varying, index, seen = self.varying[action], self.index, self._seen
+        found: _Split = {}
+        for s, moves in enumerate(self.moves[action] if varying else ()):
+            if varying.isdisjoint(moves):
+                continue
+            row = found[s] = {}
+            for state, observation, p in self._kernel.step(self.states[s], action):
+                t = index.get(state, _BEYOND)
+                if p and t in varying:
+                    part, o = row.setdefault(t, {}), seen[observation]
+                    part[o] = part[o] + p if o in part else p
+        return found
+
+    def _expand(self, outcomes: Iterable[Outcome], action: int, growing: bool) -> None:
+        """Append a row to `moves` and hold its observations against what the action showed there before."""
         index, seen = self.index, self._seen
+        row: dict[int, Fraction] = {}
+        shown: dict[int, int | dict[int, Fraction]] = {}
         for state, observation, p in outcomes:
             if not p:
                 continue
             t = index.get(state)
-            if t is None and growing:
-                t = self._add(state)
             if t is None:
+                t = self._add(state) if growing else _BEYOND
+            if t == _BEYOND:
                 self.beyond = True
-                key = (_BEYOND, 0)
-            else:
-                o = seen.get(observation)
-                if o is None:
-                    o = seen[observation] = len(seen)
-                key = (t, o)
-            row[key] = row[key] + p if key in row else p
-        return row
+                row[t] = row.get(t, 0) + p
+                continue
+            o = seen.get(observation)
+            if o is None:
+                o = seen[observation] = len(seen)
+            if t not in row:
+                row[t], shown[t] = p, o
+                continue
+            part = shown[t]
+            if isinstance(part, dict):
+                part[o] = part.get(o, 0) + p
+            elif part != o:
+                shown[t] = {part: row[t], o: p}
+            row[t] += p
+        self.moves[action].append(row)
+        emission = self.emission[action]
+        for t, part in shown.items():
+            now = part if isinstance(part, int) else tuple(sorted((o, p / row[t]) for o, p in part.items()))
+            if emission.setdefault(t, now) != now:
+                self.varying[action].add(t)
 
     def _add(self, state: State) -> int:
         t = self.index[state] = len(self.states)
         self.states.append(state)
         if t >= self._limit:
             raise ModelError(
-                f"{self._name} reaches more than {self._limit} states; shorten the horizon, a limit or the context, "
-                "or raise max_states"
+                f"{self._kernel.name or 'the model'} reaches more than {self._limit} states; shorten the horizon, "
+                "a limit or the context, or raise max_states"
             )
         return t
 
 
-# Of one action: Pr(o|s') by s', and of each s' where that depends on the state before, the observations it needs.
-_Emissions = tuple[dict[int, _Emission], dict[int, set[int]]]
+# Rows of an action that the observation has to enter: {s: {s': {observation: probability}}}.
+_Split = dict[int, dict[int, dict[int, Fraction]]]
 
 
-def _emissions(rows: list[_Joint]) -> _Emissions:
-    """How the observations of an action follow from the state reached."""
-    emission: dict[int, _Emission] = {}
-    split: dict[int, set[int]] = {}
-    for row in rows:
-        for t, seen in _by_state(row):
-            if emission.setdefault(t, seen) != seen:
-                split[t] = set()
-    for row in rows if split else ():
-        for t, o in row:
-            if t in split:
-                split[t].add(o)
-    return emission, split
-
-
-def _by_state(row: _Joint) -> Iterable[tuple[int, _Emission]]:
-    """(state reached, conditional distribution of the observation) of a joint row, `_BEYOND` left out."""
-    if len({t for t, _ in row}) == len(row):
-        return [key for key in row if key[0] >= 0]
-    parts: dict[int, list[tuple[int, Fraction]]] = {}
-    for (t, o), p in row.items():
-        if t >= 0:
-            parts.setdefault(t, []).append((o, p))
-    return [(t, _shares(part)) for t, part in parts.items()]
-
-
-def _shares(part: list[tuple[int, Fraction]]) -> _Emission:
-    """Probabilities divided by their sum, in one form for each distribution."""
-    if len(part) == 1:
-        return part[0][0]
-    total = sum((p for _, p in part), Fraction(0))
-    return tuple(sorted((o, p / total) for o, p in part))
-
-
-def _places(found: _Exploration, emissions: list[_Emissions]) -> list[_Place]:
+def _places(found: _Exploration, split: list[_Split]) -> list[_Place]:
     """The states of the table in order: each as it is entered, without an observation or with one."""
     plain = set(range(found.started))
     remembering: dict[int, set[int]] = {}
-    for emission, split in emissions:
-        plain.update(t for t in emission if t not in split)
-        for t, seen in split.items():
-            remembering.setdefault(t, set()).update(seen)
+    for emission, varying, rows in zip(found.emission, found.varying, split, strict=True):
+        plain.update(t for t in emission if t not in varying)
+        for row in rows.values():
+            for t, part in row.items():
+                remembering.setdefault(t, set()).update(part)
     places: list[_Place] = []
     for t in range(len(found.states)):
         if t in plain:
@@ -255,39 +247,51 @@ def _places(found: _Exploration, emissions: list[_Emissions]) -> list[_Place]:
     return [*places, (_BEYOND, None)] if found.beyond else places
 
 
-def _moves(row: _Joint, split: dict[int, set[int]], number: dict[_Place, int]) -> dict[int, Fraction]:
-    """A row of T between the states of the table."""
-    moves: dict[int, Fraction] = {}
-    for (t, o), p in row.items():
-        i = number[t, o if t in split else None]
-        moves[i] = moves[i] + p if i in moves else p
-    return moves
+def _transition_matrices(
+    found: _Exploration, places: list[_Place], split: list[_Split]
+) -> list[RationalMatrix]:
+    """T between the states of the table; one with an observation goes where the same one without it goes."""
+    number = {place: i for i, place in enumerate(places)}
+    plain = [number.get((t, None), 0) for t in range(len(found.states))]
+    unmoved = plain == list(range(len(places)))
+    origin = np.array([t if t >= 0 else len(plain) for t, _ in places])
+    plain.append(len(places) - 1)  # what _BEYOND finds at the end of the list
+    matrices = []
+    for moves, varying, parts in zip(found.moves, found.varying, split, strict=True):
+        rows = moves
+        if not unmoved:
+            rows = [{plain[t]: p for t, p in move.items() if t not in varying} for move in moves]
+            for s, part in parts.items():
+                rows[s].update((number[t, o], p) for t, shares in part.items() for o, p in shares.items())
+        absorbing = {len(places) - 1: _ONE}
+        matrix = RationalMatrix.from_rows([*rows, absorbing], len(places))
+        matrices.append(matrix.take(origin))
+    return matrices
 
 
 def _observation_matrices(
-    places: list[_Place], emissions: list[_Emissions], observations: int
+    found: _Exploration, places: list[_Place], observations: int
 ) -> list[RationalMatrix]:
     """Z; where an action never leads to a state, what another action shows there stands."""
     usual: dict[int, _Emission] = {_BEYOND: observations - 1}
-    for emission, split in emissions:
+    for emission, varying in zip(found.emission, found.varying, strict=True):
         for t, seen in emission.items():
-            if t not in split:
+            if t not in varying:
                 usual.setdefault(t, seen)
-    rows: dict[_Emission, dict[int, Fraction]] = {}
-
-    def row(seen: _Emission) -> dict[int, Fraction]:
-        if seen not in rows:
-            rows[seen] = {seen: _ONE} if isinstance(seen, int) else dict(seen)
-        return rows[seen]
-
-    matrices = []
-    for emission, split in emissions:
-        shown = (
-            usual.get(t, 0) if t in split else emission.get(t, usual.get(t, 0)) if o is None else o
-            for t, o in places
-        )
-        matrices.append(RationalMatrix.from_rows([row(seen) for seen in shown], observations))
-    return matrices
+    rows: list[dict[int, Fraction]] = [{o: _ONE} for o in range(observations)]
+    line: dict[_Emission, int] = {o: o for o in range(observations)}
+    which = []
+    for emission, varying in zip(found.emission, found.varying, strict=True):
+        for t, o in places:
+            seen = (
+                o if o is not None else usual.get(t, 0) if t in varying else emission.get(t, usual.get(t, 0))
+            )
+            if seen not in line:
+                line[seen] = len(rows)
+                rows.append({seen: _ONE} if isinstance(seen, int) else dict(seen))
+            which.append(line[seen])
+    distinct = RationalMatrix.from_rows(rows, observations)
+    return [distinct.take(part) for part in np.array(which).reshape(len(found.emission), len(places))]
 
 
 def _state_names(kernel: Kernel, found: _Exploration, places: list[_Place]) -> list[str]:

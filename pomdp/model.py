@@ -283,7 +283,7 @@ def _stochastic(
     if isinstance(matrix, RationalMatrix):
         if matrix.shape != shape:
             raise ModelError(f"{where.rstrip(', [')}: matrix has shape {matrix.shape}, not {shape}")
-        if not any(n < 0 for n in matrix.numerators) and all(s == 1 for s in matrix.row_sums()):
+        if matrix.rows_sum_to_one() and min(matrix.numerators.tolist()) >= 0:
             return matrix, 0
         rows = list(matrix.rows())
     else:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -78,10 +79,18 @@ class RationalMatrix:
         numerators: list[int] = []
         denominators: list[int] = []
         for i, row in enumerate(rows):
-            entries = sorted((j, v) for j, v in row.items() if v)
-            denominator = math.lcm(*(v.denominator for _, v in entries)) if entries else 1
-            indices.extend(j for j, _ in entries)
-            numerators.extend(v.numerator * (denominator // v.denominator) for _, v in entries)
+            entries = row.items() if len(row) == 1 else sorted(row.items())
+            # Reading a Fraction's parts is slow, so each is read once.
+            parts = [(j, n, v.denominator) for j, v in entries if (n := v.numerator)]
+            below = {d for _, _, d in parts}
+            if len(below) == 1:
+                denominator = below.pop()
+                indices.extend([j for j, _, _ in parts])
+                numerators.extend([n for _, n, _ in parts])
+            else:
+                denominator = math.lcm(*below)
+                indices.extend([j for j, _, _ in parts])
+                numerators.extend([n * (denominator // d) for _, n, d in parts])
             denominators.append(denominator)
             indptr[i + 1] = len(indices)
         return cls(
@@ -105,11 +114,24 @@ class RationalMatrix:
         """Every row in order, as `row` gives it."""
         return (self.row(i) for i in range(self.shape[0]))
 
+    def take(self, rows: np.ndarray) -> RationalMatrix:
+        """The matrix whose row i is row `rows[i]` of this one."""
+        lengths = np.diff(self.indptr)[rows]
+        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        entries = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], lengths)
+        return RationalMatrix(
+            (len(rows), self.shape[1]),
+            indptr,
+            self.indices[entries],
+            self.numerators[entries],
+            self.denominators[rows],
+        )
+
     def to_csr(self) -> csr_array:
         """The nearest float64 matrix: each entry is the correctly rounded quotient."""
         denominators = np.repeat(self.denominators, np.diff(self.indptr))
         # Python's integer division rounds correctly whatever the size of the integers.
-        data = np.array([n / d for n, d in zip(self.numerators, denominators, strict=True)], dtype=np.float64)
+        data = (self.numerators / denominators).astype(np.float64)
         return csr_array((data, self.indices.copy(), self.indptr.copy()), shape=self.shape)
 
     def row_sums(self) -> list[Fraction]:
@@ -118,6 +140,15 @@ class RationalMatrix:
             Fraction(sum(self.numerators[self.indptr[i] : self.indptr[i + 1]]), self.denominators[i])
             for i in range(self.shape[0])
         ]
+
+    def rows_sum_to_one(self) -> bool:
+        """Whether every row sums to 1 exactly, in integers alone."""
+        up_to = list(accumulate(self.numerators.tolist(), initial=0))
+        ends = self.indptr.tolist()
+        return all(
+            up_to[stop] - up_to[start] == denominator
+            for start, stop, denominator in zip(ends, ends[1:], self.denominators.tolist(), strict=False)
+        )
 
     def text(self) -> str:
         """A canonical text of all numbers, the same for equal matrices and for no others."""
