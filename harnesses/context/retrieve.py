@@ -39,10 +39,11 @@ class Register:
         return f"{self.trigger.text}>{self.stored.text}"
 
 
-class _Stored(NamedTuple):
-    """The id under which the wrapped map sees a message of a stored pair, around the message's own id."""
+class _Mark(NamedTuple):
+    """The id under which the wrapped map sees a message: its own id, and its pair where a register stores it."""
 
     id: Hashable
+    stored: Event | None
 
 
 class _Entry(NamedTuple):
@@ -87,18 +88,17 @@ class Retrieve:
     def step(self, memory: Memory, event: Event) -> tuple[Memory, tuple[Removal, ...]]:
         """Store the pair where a register says so; keep back what the wrapped map removes of stored pairs."""
         entries, _, inner = memory
-        stored = any(register.stored.matches(event) for register in self.registers)
+        stored = self._stores(event)
         if stored:
             entries = (*entries, _Entry(event))
-        following, gone = self.inner.step(inner, _marked(event) if stored else event)
+        following, gone = self.inner.step(inner, _marked(event, stored))
         entries, lost = self._keep_back(entries, gone)
         return (entries, self._triggered(event), following), lost
 
     def branches(self, memory: Memory, event: Event) -> Branches:
         """The wrapped map's branches."""
         (entries, triggered, _), _ = self.step(memory, event)
-        stored = any(register.stored.matches(event) for register in self.registers)
-        given = _marked(event) if stored else event
+        given = _marked(event, self._stores(event))
         return tuple(
             ((entries, triggered, following), p) for following, p in branches(self.inner, memory[2], given)
         )
@@ -120,6 +120,9 @@ class Retrieve:
             (*dropped, *removed(absent, self.name, "truncation")),
         )
 
+    def _stores(self, event: Event) -> bool:
+        return any(register.stored.matches(event) for register in self.registers)
+
     def _triggered(self, event: Event) -> tuple[bool, ...]:
         return tuple(register.trigger.matches(event) for register in self.registers)
 
@@ -130,7 +133,7 @@ class Retrieve:
         kept, lost = list(entries), []
         for removal in gone:
             message = removal.message
-            place = _holder(kept, message) if isinstance(message.id, _Stored) else None
+            place = _holder(kept, message)
             if place is None:
                 lost.append(_unmarked_removal(removal))
             elif removal.tokens < message.tokens:
@@ -144,24 +147,26 @@ class Retrieve:
 
 
 def _holder(entries: Iterable[_Entry], message: Message) -> int | None:
-    """The oldest entry whose message this is: maps remove equal messages oldest first."""
+    """The entry whose message this is, of equal ones the oldest: every map removes equal pairs oldest first."""
+    event = message.id.stored if isinstance(message.id, _Mark) else None
     part = 0 if message.role == "call" else 1
-    original = _unmarked(message)
-    for place, entry in enumerate(entries):
-        if entry.event[part] == original and not entry.gone[part]:
-            return place
-    return None
+    if event is None or _unmarked(message) != event[part]:  # a result already cut is no longer the event's
+        return None
+    return next(
+        (place for place, entry in enumerate(entries) if entry.event == event and not entry.gone[part]), None
+    )
 
 
-def _marked(event: Event) -> Event:
-    """The event as the wrapped map sees it, its messages known to be stored."""
+def _marked(event: Event, stored: bool) -> Event:
+    """The event as the wrapped map sees it."""
+    pair = event if stored else None
     call, result = event
-    return Event(call._replace(id=_Stored(call.id)), result._replace(id=_Stored(result.id)))
+    return Event(call._replace(id=_Mark(call.id, pair)), result._replace(id=_Mark(result.id, pair)))
 
 
 def _unmarked(message: Message) -> Message:
-    """The message with its own id."""
-    return message._replace(id=message.id.id) if isinstance(message.id, _Stored) else message
+    """The message with its own id; a note has no mark."""
+    return message._replace(id=message.id.id) if isinstance(message.id, _Mark) else message
 
 
 def _unmarked_removal(removal: Removal) -> Removal:
