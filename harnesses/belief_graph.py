@@ -139,38 +139,3 @@ class BeliefGraph:
             number = self._number[weights] = len(self._beliefs)
             self._beliefs.append(weights)
         return number
-
-
-def merged_states(model: POMDP) -> list[int]:
-    """The block of each state: two states share one iff no sequence of actions tells them apart.
-
-    The coarsest partition with equal `R(s, a)` and equal `Pr(o, next block | s, a)` for every action, found by
-    splitting until nothing splits. Blocks are numbered by their first state.
-    """
-    exact, S = model.exact, model.num_states
-    rewards = [exact.R.row(a) for a in range(model.num_actions)]
-    seen = [[exact.Z[a].row(s) for s in range(S)] for a in range(model.num_actions)]
-    reached = [[exact.T[a].row(s) for s in range(S)] for a in range(model.num_actions)]
-    block = _renumber([tuple(row.get(s, Fraction(0)) for row in rewards) for s in range(S)])
-    while True:
-        keys = []
-        for s in range(S):
-            outcomes = []
-            for a in range(model.num_actions):
-                joint: dict[tuple[int, int], Fraction] = {}
-                for following, p in reached[a][s].items():
-                    for o, q in seen[a][following].items():
-                        key = (o, block[following])
-                        joint[key] = joint.get(key, Fraction(0)) + p * q
-                outcomes.append(tuple(sorted(joint.items())))
-            keys.append((block[s], *outcomes))
-        finer = _renumber(keys)
-        if max(finer) == max(block):
-            return block
-        block = finer
-
-
-def _renumber(keys: list[tuple[object, ...]]) -> list[int]:
-    """Equal keys get equal numbers, 0, 1, ... by first appearance."""
-    numbers: dict[tuple[object, ...], int] = {}
-    return [numbers.setdefault(key, len(numbers)) for key in keys]
