@@ -7,7 +7,7 @@ Source: design of the formal core, section 2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from pomdp.model import POMDP, ModelError
 from pomdp.rational import RationalMatrix
 
-State = Hashable
+State = Any  # hashable
 Outcome = tuple[State, str, Fraction]
 
 # Half a million states of four actions take some two gigabytes as exact rationals.
