@@ -100,15 +100,16 @@ def recovers(found: Fibres) -> bool | None:
     that is hidden may not matter, or come back later. None where too much is reachable to tell.
     """
     graph = found.graph
-    if hasattr(graph.phi, "branches"):
-        return False  # one who recalls does not know the memory that was drawn
     last = len(found.levels) - 1
     acted = found.reached() if found.end == "repeats" else {n for level in found.levels[:last] for n in level}
     for node in acted:
         shown: dict[tuple[int, int], int] = {}
+        drawn: dict[tuple[int, int], int] = {}
         for action, observation, _, following in graph.edges(node):
-            key = (action, graph.context(following))
-            if shown.setdefault(key, observation) != observation:
+            if shown.setdefault((action, graph.context(following)), observation) != observation:
+                return False
+            # One who recalls does not know which memory was drawn.
+            if drawn.setdefault((action, observation), following) != following:
                 return False
     return _if_decided(found, True)
 
