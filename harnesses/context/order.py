@@ -24,8 +24,9 @@ _Node = tuple[_Support, Memory, Memory]
 class Refutation:
     """Two histories with one context under phi1 and two under phi2: no psi can tell them apart.
 
-    Histories are of action and observation names and need not be equally long; each is a shortest one that
-    reaches its pair of memories. `images` are the contexts of phi2 after `first` and `second`.
+    Histories are of action and observation names and need not be equally long. The longer of the two is as short
+    as in any refutation, and `first` as any history with this context. `images` are the contexts of phi2 after
+    `first` and `second`.
     """
 
     first: History

@@ -138,7 +138,7 @@ class Retrieve:
                 lost.append(_unmarked_removal(removal))
             elif removal.tokens < message.tokens:
                 lost.append(_unmarked_removal(removal))
-                lost.extend(removed(kept.pop(place).missing(), self.name, "truncation"))
+                del kept[place]
             else:
                 event, (call, result) = kept[place]
                 now = (True, result) if message.role == "call" else (call, True)

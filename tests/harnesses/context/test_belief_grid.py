@@ -108,6 +108,20 @@ def test_the_uniform_fallback_is_over_all_states() -> None:
     assert {(r.kind, r.rule) for r in context.dropped} == {("summarisation", "belief_grid:3:uniform")}
 
 
+def test_the_prediction_does_not_depend_on_how_many_observations_show_a_state() -> None:
+    model = POMDP.build(
+        states=["a", "b", "c"],
+        actions=1,
+        observations=["hush", "rain", "bell"],
+        T=[[["1/2", 0, "1/2"], [0, 1, 0], [0, 0, 1]]],
+        Z=[[["1/2", "1/2", 0], [0, 0, 1], [1, 0, 0]]],
+        R=[[0] * 3],
+        start="a",
+    )
+    context = fold(BeliefGrid(model, 4, "predict"), [Sizes().event("0", "bell")])
+    assert context.text == "belief(a=1/2,c=1/2)"
+
+
 def test_a_grid_without_steps_and_an_unknown_fallback_are_refused() -> None:
     with pytest.raises(
         ModelError, match="belief_grid needs a resolution from 1, such as belief_grid:4; got 0"

@@ -93,6 +93,19 @@ def test_a_table_sends_its_contexts_to_notes_and_leaves_the_others() -> None:
     ]
 
 
+def test_a_table_records_no_note_as_removed() -> None:
+    pairs = [("a", "z"), ("b", "z")]
+    inner = Counter(OldestFirst(70))
+    found = context(Compose(Table({context(inner, pairs): "late"}), inner), pairs)
+    assert found.text == "late"
+    assert [(r.message.text, r.kind) for r in found.dropped] == [
+        ("z", "truncation"),
+        ("a", "formatting"),
+        ("b", "formatting"),
+        ("z", "formatting"),
+    ]
+
+
 @pytest.mark.parametrize("text", ["x", "x>", ">y", "x>y>z", "", "x>y,"])
 def test_what_is_no_renaming_is_refused(text: str) -> None:
     with pytest.raises(ModelError, match="rename cannot read .*; write OLD>NEW,OLD>NEW, such as t2>t,t3>t"):

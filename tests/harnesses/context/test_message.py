@@ -89,3 +89,4 @@ def test_long_contexts_that_differ_late_have_different_names() -> None:
     other = Context((*one.messages[:-1], Message("result", "right", 1)))
     assert one.text != other.text
     assert one.text[:80] == other.text[:80]
+    assert len(one.text) == len(other.text) == LONGEST_TEXT

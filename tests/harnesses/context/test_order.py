@@ -79,6 +79,15 @@ def test_the_order_is_that_of_all_histories(enumerate_histories, data: st.DataOb
         assert shown(phi1, found.first) == shown(phi1, found.second) == found.context
         assert (shown(phi2, found.first), shown(phi2, found.second)) == found.images
         assert found.images[0] != found.images[1]
+        like = [pairs for pairs in reachable if shown(phi1, pairs) == found.context]
+        assert len(found.first) == min(map(len, like)) <= len(found.second)
+        # Contexts of phi1 are refuted as soon as their second image is seen.
+        seconds = []
+        for context in images:
+            several = [pairs for pairs in reachable if shown(phi1, pairs) == context]
+            image = shown(phi2, several[0])
+            seconds += [len(pairs) for pairs in several if shown(phi2, pairs) != image]
+        assert len(found.second) == min(seconds)
     else:
         assert images == {context: {image} for context, image in found.items()}
     assert isinstance(found, dict) == all(len(several) == 1 for several in images.values())

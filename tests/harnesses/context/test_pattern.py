@@ -80,6 +80,15 @@ def test_pairs_recur_where_long_runs_make_more_of_them_than_there_are_states(dat
     assert can_recur(model, [pattern]) is (most_matches(model, pattern, S * (S + 1)) >= S)
 
 
+def test_cycles_that_no_run_reaches_do_not_count() -> None:
+    model = POMDP.build(
+        states=2, actions=1, observations=2, T=[[[1, 0], [0, 1]]], Z=[[[1, 0], [0, 1]]], R=[[0, 0]], start="0"
+    )
+    assert can_recur(model, parse_patterns("0/0"))
+    assert not can_recur(model, parse_patterns("0/1"))
+    assert can_recur(model.with_start("1"), parse_patterns("0/1"))
+
+
 def test_the_decisive_flip_happens_once_and_listening_for_ever() -> None:
     assert not can_recur(task("flip:4").model, parse_patterns("flip/t2"))
     assert can_recur(task("flip:4").model, parse_patterns("flip/*"))
