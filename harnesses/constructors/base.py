@@ -73,11 +73,12 @@ class Base:
         )
 
     def unused_state(self, name: str) -> str:
-        """The name, or with a number where a state of the model has it."""
-        taken, number = set(self.model.states), 1
-        while (name if number == 1 else f"{name}-{number}") in taken:
+        """The name, or with a number where a state of the model has it, alone or before bookkeeping."""
+        taken, candidate, number = {s.partition("/")[0] for s in self.model.states}, name, 1
+        while candidate in taken:
             number += 1
-        return name if number == 1 else f"{name}-{number}"
+            candidate = f"{name}-{number}"
+        return candidate
 
 
 def _loops(matrix: RationalMatrix) -> np.ndarray:

@@ -149,9 +149,8 @@ def _shown(model: POMDP, rows: Mapping[str, Mapping[str, dict[str, Fraction]]], 
             for new, q in table[a].get(o, {o: ONE}).items():
                 yield t, new, p * q
 
-    # What every action maps away is no longer an observation.
-    kept = tuple(o for o in model.observations if any(o in row.get(o, (o,)) for row in table))
-    return base.build(step, base.kernel.reward, observations=kept)
+    image = dict.fromkeys(new for o in model.observations for row in table for new in row.get(o, (o,)))
+    return base.build(step, base.kernel.reward, observations=tuple(image))
 
 
 def scratchpad(model: POMDP, keys: Sequence[str]) -> POMDP:
