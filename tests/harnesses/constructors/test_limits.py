@@ -14,7 +14,7 @@ from pomdp.library import task
 from pomdp.model import POMDP, ModelError
 from pomdp.testing import pomdps
 
-models = pomdps(max_states=3, min_actions=2, max_actions=2, max_observations=2)
+models = pomdps(max_states=2, min_actions=2, max_actions=2, max_observations=2)
 
 
 def limited(oracle: Any, model: POMDP, ended: Any, shown: Any = lambda calls, o: o) -> Any:
@@ -125,8 +125,13 @@ def test_a_reply_that_does_not_parse_counts_against_a_step_limit_outside_it_alon
 
 
 def test_nested_limits_keep_their_own_stop() -> None:
-    model = step_limit(call_budget(task("tiger").model, 2, "listen"), 2)
-    assert {name.partition("/")[0] for name in model.states} == {"tiger-left", "tiger-right", "stop", "stop-2"}
+    model = step_limit(call_budget(task("tiger").model, 2, "listen"), 3)
+    assert {name.partition("/")[0] for name in model.states} == {
+        "tiger-left",
+        "tiger-right",
+        "stop",
+        "stop-2",
+    }
 
 
 @pytest.mark.parametrize(
