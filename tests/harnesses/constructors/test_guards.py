@@ -45,8 +45,6 @@ def submissions(oracle: Any, model: POMDP, check: dict[str, Any]) -> Any:
     """Every answer with its probability and cost, spelt out; it is kept until the state changes, as permission does."""
     rules, over = oracle.rules(model), oracle.absorbing(model)
     costs, reviewer = check["costs"], check["reviewer"]
-        check["report"][0] == check["report"][1] and False
-    )  # permission differs, so no two states are alike
 
     def draws(s: int) -> Any:
         allowed = s == 0
