@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +28,36 @@ def q(model: POMDP, measure: ExactBelief, discount: Fraction, steps: int) -> lis
             value += discount * sum(max(q(model, m, discount, steps - 1)) for m in after)
         found.append(value)
     return found
+
+
+@pytest.mark.parametrize(("name", "steps"), [("tiger", 3), ("flip:2", 4), ("tmaze:2", 3), ("repo_repair", 3)])
+def test_what_pays_later_counts(name: str, steps: int) -> None:
+    model = task(name).model
+    graph = BeliefGraph(model)
+    best = BestActions(graph, Criterion(Fraction(1), steps))
+    for length, beliefs in ((0, {0}), (1, graph.successors([0]))):
+        for i in beliefs:
+            values = q(model, graph.belief(i), Fraction(1), steps - length)
+            expected = frozenset(a for a, value in enumerate(values) if value == max(values))
+            assert best.at(i, length) == Best(expected, certain=True)
+
+
+def test_what_is_not_followed_may_be_good_or_bad() -> None:
+    # Action 0 pays 1 at once and ends; action 1 walks on, past what is followed, towards nothing.
+    states = 8
+    walk = [{min(s + 1, states - 2): 1} if s < states - 1 else {s: 1} for s in range(states)]
+    model = POMDP.build(
+        states=states,
+        actions=2,
+        observations=states,
+        T=[[{states - 1: 1}] * states, walk],
+        Z=[[{s: 1} for s in range(states)]] * 2,
+        R=[[1, *[0] * (states - 1)], [0] * states],
+        start="0",
+    )
+    criterion = Criterion(Fraction(9, 10))
+    assert BestActions(BeliefGraph(model), criterion, max_pairs=3).at(0, 0) == Best(frozenset([0, 1]), False)
+    assert BestActions(BeliefGraph(model), criterion).at(0, 0) == Best(frozenset([0]), True)
 
 
 @given(st.data())

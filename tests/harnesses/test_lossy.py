@@ -12,7 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harnesses.best_action import BestActions
-from harnesses.context import Context, ContextMap, Full, Last, LastMessages, Null, Sizes, fold, parse_map
+from harnesses.context import (
+    Branches,
+    Context,
+    ContextMap,
+    Event,
+    Full,
+    Last,
+    LastMessages,
+    Memory,
+    Message,
+    Null,
+    Removal,
+    Sizes,
+    fold,
+    parse_map,
+)
 from harnesses.fibres import fibres
 from harnesses.lossy import recovers, sufficient
 from pomdp.belief import exact_measures
@@ -216,6 +231,31 @@ def test_windows_recover_every_observation_and_blind_maps_none() -> None:
     assert recovers(fibres(model, parse_map("summary:count:error=1/10").bind(model, 3), 3)) is False
     # What the last action shows comes too late to matter.
     assert recovers(fibres(model, Null(), 1)) is True
+
+
+class HiddenCoin:
+    """Shows the latest result, or its opposite if a coin, drawn at the first event and never shown, says so."""
+
+    name, bounded = "hidden-coin", True
+
+    def start(self) -> tuple[str, int | None]:
+        return ("", None)
+
+    def branches(self, memory: tuple[str, int | None], event: Event) -> Branches:
+        if memory[1] is None:
+            return tuple(((event.observation, coin), Fraction(1, 2)) for coin in (0, 1))
+        swapped = {"tiger-left": "tiger-right", "tiger-right": "tiger-left"}[event.observation]
+        return (((swapped if memory[1] else event.observation, memory[1]), ONE),)
+
+    def step(self, memory: tuple[str, int | None], event: Event) -> tuple[Memory, tuple[Removal, ...]]:
+        return self.branches(memory, event)[0][0], ()
+
+    def show(self, memory: tuple[str, int | None]) -> Context:
+        return Context((Message("note", memory[0], 4),))
+
+
+def test_a_memory_that_was_drawn_is_not_recovered_by_recall() -> None:
+    assert recovers(fibres(task("tiger").model, HiddenCoin(), 3)) is False  # type: ignore[arg-type]
 
 
 @given(data=st.data())

@@ -115,8 +115,25 @@ def test_a_pin_that_does_not_help_is_said_not_to() -> None:
     assert found.witness.remedy.sufficient is sufficient(model, again, Criterion(ONE, 5)).sufficient
 
 
-def test_of_one_length_the_pair_whose_best_action_differs_comes_first() -> None:
-    # After a reading two beliefs share every context of a blind map, and so do beliefs that differ less.
-    found = sufficient(task("flip:2").model, Null(), Criterion(ONE, 4))
-    assert found.witness is not None and found.witness is found.decisive
-    assert found.witness.histories[0][0][1] != found.witness.histories[1][0][1]
+@pytest.mark.parametrize(
+    ("name", "phi", "horizon"), [("repo_repair", Null(), 3), ("flip:2", Null(), 4), ("tmaze:3", Last(1), 4)]
+)
+def test_of_one_length_the_pair_whose_best_action_differs_comes_first(
+    name: str, phi: ContextMap, horizon: int
+) -> None:
+    found = sufficient(task(name).model, phi, Criterion(ONE, horizon))
+    assert found.witness is not None and found.decisive is not None
+    assert found.witness.length <= found.decisive.length
+    if found.witness.length == found.decisive.length:
+        assert found.witness == found.decisive
+
+
+def test_a_loss_is_that_of_the_message_in_which_the_histories_differ() -> None:
+    # Every call is hidden by the form, but what differs is the result, and that is gone.
+    model = task("tiger").model
+    phi = parse_map("compose:results:oldest_first:20").bind(model, 4)
+    found = sufficient(model, phi, Criterion(ONE, 4))
+    assert found.witness is not None
+    one, other = (history[found.witness.differing[0]] for history in found.witness.histories)
+    assert one[0] == other[0]
+    assert (found.witness.loss, found.witness.rule) == ("truncation", "oldest_first:20")
