@@ -15,7 +15,7 @@ from pomdp.model import POMDP, ModelError
 from pomdp.testing import distributions, pomdps
 
 ONE = Fraction(1)
-models = pomdps(max_states=3, min_actions=2, max_actions=2, max_observations=2)
+models = pomdps(max_states=2, min_actions=2, max_actions=2, max_observations=2)
 shares = st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(1)])
 charges = st.sampled_from([Fraction(0), Fraction(1, 2), Fraction(2)])
 

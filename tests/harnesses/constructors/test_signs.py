@@ -31,7 +31,7 @@ from pomdp.testing import distributions, pomdps
 
 ONE, THIRD = Fraction(1), Fraction(1, 3)
 Constructor = Callable[[POMDP], POMDP]
-models = pomdps(max_states=3, min_actions=2, max_actions=2, min_observations=2, max_observations=2)
+models = pomdps(max_states=2, min_actions=2, max_actions=2, min_observations=2, max_observations=2)
 discounts = st.sampled_from([Fraction(1, 2), ONE])
 
 # Each never raises V* where charges are not negative and a run may end or pays nothing less than 0.
