@@ -7,7 +7,7 @@ says everything of the belief where no context stands for two beliefs. Source: M
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from harnesses.belief_graph import TooManyError
 from harnesses.context import Context, ContextMap, Sizes, require_horizon
 from harnesses.fibres import MAX_NODES, NodeGraph
 from pomdp.criterion import Criterion
+from pomdp.information import conditional_entropy, entropy, marginal
 from pomdp.model import POMDP, ModelError
 
 # A behaviour: the probability of each action, by name, in a context.
@@ -159,15 +160,14 @@ def _step(graph: NodeGraph, masses: dict[int, float]) -> Step:
         total = sum(w for _, w in weights)
         for s, w in weights:
             states[s, context] = states.get((s, context), 0.0) + mass * (w / total)
-    beliefs = _marginal(joint, 0)
-    spread = math.fsum(p * _entropy(_shares(graph, belief)) for belief, p in beliefs.items())
-    state = _entropy(_marginal(states, 0).values())
+    spread = math.fsum(p * entropy(_shares(graph, belief)) for (belief, _), p in joint.items())
+    state = entropy(marginal(states, 0))
     # I(x;c) as H(x) - H(x|c): never above H(x), whatever the rounding.
-    told = _entropy(beliefs.values())
+    told = entropy(marginal(joint, 0))
     return Step(
-        belief_context=max(0.0, told - _given(joint)),
+        belief_context=max(0.0, told - conditional_entropy(joint)),
         belief_history=told,
-        state_context=max(0.0, state - _given(states)),
+        state_context=max(0.0, state - conditional_entropy(states)),
         state_history=max(0.0, state - spread),
         state=state,
         determined=len({context for _, context in joint}) == len(joint),
@@ -178,25 +178,6 @@ def _shares(graph: NodeGraph, belief: int) -> list[float]:
     weights = graph.beliefs.weights(belief)
     total = sum(w for _, w in weights)
     return [w / total for _, w in weights]
-
-
-def _marginal(joint: Mapping[tuple[int, int], float], part: int) -> dict[int, float]:
-    """The distribution of one of two variables."""
-    found: dict[int, float] = {}
-    for pair, p in joint.items():
-        found[pair[part]] = found.get(pair[part], 0.0) + p
-    return found
-
-
-def _given(joint: Mapping[tuple[int, int], float]) -> float:
-    """`H(x|c)` of a joint distribution of (x, c): a sum of terms of which none is negative."""
-    contexts = _marginal(joint, 1)
-    return math.fsum(-p * math.log2(min(1.0, p / contexts[c])) for (_, c), p in joint.items() if p > 0.0)
-
-
-def _entropy(distribution: Iterable[float]) -> float:
-    """`H` in bits."""
-    return math.fsum(-p * math.log2(min(1.0, p)) for p in distribution if p > 0.0)
 
 
 def _decisions(gamma: float) -> int:
