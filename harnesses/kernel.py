@@ -34,6 +34,7 @@ class Kernel:
     `step(state, action index)` gives (next state, observation name, probability), in any order, repeats added up;
     `reward` the expected immediate reward; `label` the unique name of a state. `observations` are listed first in
     the table, in this order and even if they never occur; others follow as they are found (None: all of them).
+    `ended` says of a state whether the run is over there, for whoever wants all such states tabulated as one.
     """
 
     start: Mapping[Any, Fraction]
@@ -45,6 +46,7 @@ class Kernel:
     discount: Fraction | None = None
     name: str = ""
     cost: bool = False
+    ended: Callable[[Any], bool] = lambda state: False
 
 
 def of_model(model: POMDP) -> Kernel:
@@ -90,7 +92,8 @@ def tabulate(kernel: Kernel, *, horizon: int | None = None, max_states: int = MA
 
     Where P(s',o|s,a) is not T(s'|s,a) Z(o|s',a), the observation enters the state: s' stands as `s'/o`, once for
     each observation, for the actions that need it. With a horizon h a state that is first reached at depth h is
-    never acted in: all such are one absorbing state `over` with reward 0 and observation `over`, declared last.
+    never acted in: all such are one absorbing state `over` with reward 0 and observation `over`, declared last; so
+    are states that have `ended`, unless a run starts there.
     Raises ModelError beyond `max_states`, for names that are not unique and for rows that do not sum to 1.
     """
     found = _Exploration(kernel, horizon, max_states)
@@ -191,7 +194,7 @@ class _Exploration:
                 continue
             t = index.get(state)
             if t is None:
-                t = self._add(state) if growing else _BEYOND
+                t = self._add(state) if growing and not self._ended(state) else _BEYOND
             if t == _BEYOND:
                 self.beyond = True
                 row[t] = row.get(t, 0) + p

@@ -41,7 +41,6 @@ def add_simulate(subparsers: Any) -> None:
     add("model", metavar="MODEL", help="path of a .pomdp file, or library:NAME")
     add(
         "--policy",
-        required=True,
         metavar="random|greedy|FILE",
         help="random: all actions alike; greedy: the controller behind the solver's lower bound; FILE: a "
         "policy in JSON (./random for a file of that name)",
@@ -59,9 +58,12 @@ def add_simulate(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Simulate and print; refuse bad input before anything runs. 130 where Ctrl-C ended the run."""
     from pomdp.cli import load_model, natural_horizon
+    from pomdp.model import ModelError
     from pomdp.policy import check_fits
-    from pomdp.simulate import check_counts, cut, simulate
+    from pomdp.simulate import check_counts, cut
 
+    if args.policy is None:
+        raise ModelError("give --policy random, greedy or a policy file in JSON")
     model = load_model(args.model)
     if args.horizon is None and args.discount is None and args.steps is None:
         args.horizon = natural_horizon(args.model, model)
@@ -70,6 +72,19 @@ def run(args: argparse.Namespace) -> int:
     cut(model, criterion, args.steps)
     policy = _policy(model, criterion, args)
     check_fits(policy, model)
+    return run_policy(args, model, policy, criterion, lambda: _exact(model, policy, criterion))
+
+
+def run_policy(
+    args: argparse.Namespace,
+    model: POMDP,
+    policy: Policy,
+    criterion: Criterion,
+    exact: Callable[[], float | None],
+) -> int:
+    """Simulate a policy that fits the model with the options of `args`, and print it beside `exact()`, its J."""
+    from pomdp.simulate import simulate
+
     began = time.perf_counter()
     with _progress(args) as report:
         found = simulate(
@@ -82,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
             progress=report,
         )
     seconds = time.perf_counter() - began
-    _print(args, criterion, found, _exact(model, policy, criterion), seconds)
+    _print(args, criterion, found, exact(), seconds)
     return INTERRUPTED if found.interrupted else DONE
 
 
