@@ -144,7 +144,7 @@ class _Exploration:
     def __init__(self, kernel: Kernel, horizon: int | None, max_states: int) -> None:
         if horizon is not None and horizon < 1:
             raise ModelError(f"horizon {horizon} is below 1; give one such as 10")
-        self._kernel, self._limit = kernel, max_states
+        self._kernel, self._limit, self._ended = kernel, max_states, kernel.ended
         self._seen: dict[str, int] = {o: i for i, o in enumerate(kernel.observations or ())}
         self.index: dict[State, int] = {}
         self.states: list[State] = []
