@@ -73,6 +73,21 @@ def test_a_matrix_holds_exactly_its_rows(rows):
 
 
 @given(MATRICES)
+def test_rows_sum_to_one_is_said_of_those_that_do(rows):
+    sums = [sum(row.values(), Fraction(0)) for row in rows]
+    assert RationalMatrix.from_rows(rows, 5).rows_sum_to_one() == all(total == 1 for total in sums)
+    whole = [row | {5: 1 - total} for row, total in zip(rows, sums, strict=True)]
+    assert RationalMatrix.from_rows(whole, 6).rows_sum_to_one()
+
+
+@given(MATRICES.filter(len), st.data())
+def test_taken_rows_are_those_asked_for(rows, data):
+    which = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=6))
+    taken = RationalMatrix.from_rows(rows, 5).take(np.array(which, dtype=np.int64))
+    assert taken.text() == RationalMatrix.from_rows([rows[i] for i in which], 5).text()
+
+
+@given(MATRICES)
 def test_the_form_is_canonical(rows):
     matrix = RationalMatrix.from_rows(rows, 5)
     for i, row in enumerate(matrix.rows()):
