@@ -71,6 +71,7 @@ class Case:
             gap=self.effort.gap,
             time_limit=self.effort.seconds,
             recall=self.inner.interval,
+            behind=(self.induced.inner, self.induced.origin),
         )
 
     @cached_property

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_array, csc_array, csr_array, diags_array, eye_array, vstack
+from scipy.sparse import coo_array, csc_array, csr_array, diags_array, eye_array
 from scipy.sparse.linalg import splu
 
 from pomdp.criterion import Criterion
@@ -19,6 +19,29 @@ from pomdp.model import POMDP, ModelError
 
 # Up to this many nodes a factorisation is faster than iterating, and serves value and occupancy alike.
 FACTOR_NODES = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A sparse measure: `nodes` ascending and their `weights`, all positive."""
+
+    nodes: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, nodes: np.ndarray, weights: np.ndarray) -> Measure:
+        """Of entries in any order, repeats added up."""
+        distinct, place = np.unique(nodes, return_inverse=True)
+        return cls(distinct, np.bincount(place, weights, len(distinct)))
+
+    @property
+    def mass(self) -> float:
+        """The sum of all weights."""
+        return float(self.weights.sum())
+
+    def key(self) -> bytes:
+        """Equal for measures that differ by rounding alone."""
+        return self.nodes.tobytes() + np.rint(np.ldexp(self.weights, 45)).tobytes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,23 +96,33 @@ class ContextChain:
     @cached_property
     def alive(self) -> np.ndarray:
         """Mask `[N]` of the nodes from which a reward other than 0 can be reached."""
-        backward = csr_array(sum((abs(matrix) for matrix in self.P[1:]), self.P[0])).T.tocsr()
+        matrix = csr_array(sum(self.P[1:], self.P[0]))
         alive = np.any(self.R != 0.0, axis=0)
         while True:
-            more = alive | (backward.T @ alive.astype(float) > 0.0)
+            more = alive | (matrix @ alive.astype(float) > 0.0)
             if np.array_equal(more, alive):
                 return alive
             alive = more
 
     @cached_property
-    def forward(self) -> csr_array:
-        """`[A * N, N]`: applied to a measure `[N]` it gives the measure after each action."""
-        return csr_array(vstack([matrix.T.tocsr() for matrix in self.P]))
-
-    @cached_property
     def scale(self) -> float:
         """A bound on every |return|."""
         return float(np.max(np.abs(self.R))) * self.criterion.scale
+
+    def move(self, measure: Measure, action: int) -> Measure:
+        """The measure after an action."""
+        P = self.P[action]
+        begin, count = P.indptr[measure.nodes], np.diff(P.indptr)[measure.nodes]
+        entry = np.repeat(np.arange(len(count)), count)
+        place = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count) + begin[entry]
+        return Measure.of(P.indices[place], P.data[place] * measure.weights[entry])
+
+    def split(self, measure: Measure) -> list[Measure]:
+        """A measure by context, parts where nothing matters any more left out."""
+        alive = self.alive[measure.nodes]
+        nodes, weights = measure.nodes[alive], measure.weights[alive]
+        shown = self.context[nodes]
+        return [Measure(nodes[shown == c], weights[shown == c]) for c in np.unique(shown)]
 
     def policy(self, choice: np.ndarray) -> np.ndarray:
         """`[C, A]` of one action a context, `choice` `[C]`."""

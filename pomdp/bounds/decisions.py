@@ -12,177 +12,197 @@ import heapq
 import itertools
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from pomdp.bounds.context_chain import ContextChain
-from pomdp.bounds.recall_bound import RecallBound, split
+from pomdp.bounds.context_chain import ContextChain, Measure
+from pomdp.bounds.recall_bound import RecallBound
 
 # A line is closed unless its bound is better than a known value by more than this share of the scale.
 CLOSED = 1e-11
-# Lines kept open at one time hold about this many numbers.
-MEMORY = 60_000_000
+# Lines kept open at one time; each holds a few measures.
+MAX_LINES = 200_000
 # Without a horizon, decisions by time are followed for so many steps before the rest is bounded.
 ENDLESS_STAGES = 40
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """`upper`: no deterministic policy of this kind earns more; `best` the best one found, `choice` `[C]` its actions.
+    """`upper`: no deterministic policy of this kind earns more; `best` is the best known, -inf if none.
 
-    `best` is -inf and `choice` None where time ended before a policy was complete, or where decisions differ by time.
+    `choice` `[C]` are the actions of a policy found with that value; None where it was known before, or differs by
+    time.
     """
 
     upper: float
     best: float
     choice: np.ndarray | None
-    complete: bool
 
 
 @dataclass(order=True)
 class _Line:
-    """A partial policy: ordered by bound, then by depth, so that equal bounds are dived into."""
+    """A partial policy: ordered by bound, then by depth, so that equal bounds are dived into.
+
+    `waiting` are the stage's contexts without an action yet, `following` what the decided ones lead to, `promise` the
+    bound of what these are worth from the next stage on.
+    """
 
     priority: tuple[float, float, int]
     stage: int = field(compare=False)
     accrued: float = field(compare=False)
-    waiting: tuple[np.ndarray, ...] = field(
-        compare=False
-    )  # measures of the stage's contexts without an action yet
-    following: np.ndarray = field(compare=False)  # [N] what the stage's decided contexts lead to
-    promise: float = field(compare=False)  # bound of what follows the decided contexts
-    choice: np.ndarray = field(compare=False)  # [C] actions, -1 where none is given
+    waiting: tuple[Measure, ...] = field(compare=False)
+    following: tuple[Measure, ...] = field(compare=False)
+    promise: float = field(compare=False)
+    choice: tuple[tuple[int, int], ...] = field(compare=False)
 
 
 class _Search:
-    """The lines of one search. `by_time`: a context may have another action at another stage."""
+    """The lines of one search. `by_time`: a context may have another action at another stage.
 
-    def __init__(self, chain: ContextChain, bound: RecallBound, by_time: bool) -> None:
-        self.chain, self.bound, self.by_time = chain, bound, by_time
+    `lump` `[N]` is the state of the bound's model in each node, -1 where the run is over.
+    """
+
+    def __init__(self, chain: ContextChain, bound: RecallBound, lump: np.ndarray, by_time: bool) -> None:
+        self.chain, self.bound, self.lump, self.by_time = chain, bound, lump, by_time
         horizon = chain.criterion.horizon
-        self.stages = horizon if horizon is not None else ENDLESS_STAGES if by_time else chain.num_nodes + 1
+        self.stages = horizon if horizon is not None else ENDLESS_STAGES
         self.open: list[_Line] = []
         self.best, self.choice = -math.inf, None
-        self.beyond = -math.inf  # the best bound of lines that were followed to the last stage without an end
+        self.beyond = -math.inf  # the best bound of lines that were given up
         self._count = itertools.count()
         self._met: dict[tuple[int, bytes], float] = {}
-
-    def left(self, stage: int) -> int | None:
-        """Steps to go before action `stage`."""
-        horizon = self.chain.criterion.horizon
-        return None if horizon is None else horizon - stage
-
-    def enter(self, stage: int, accrued: float, measure: np.ndarray, choice: np.ndarray) -> None:
-        """Begin a stage: contexts that have an action move on at once, the others wait."""
-        chain, gamma = self.chain, self.chain.criterion.gamma
-        while True:
-            parts = split(chain, measure)
-            if not parts or stage == self.chain.criterion.horizon:
-                self._finish(accrued, choice)
-                return
-            if self._is_worse(stage, accrued, measure, choice):
-                return
-            if stage >= self.stages:
-                rest = sum(self.bound.value(self.left(stage), part) for part in parts)
-                self.beyond = max(self.beyond, accrued + gamma**stage * rest)
-                return
-            following, waiting, earned = np.zeros(chain.num_nodes), [], 0.0
-            for part in parts:
-                action = -1 if self.by_time else choice[_context(chain, part)]
-                if action >= 0:
-                    earned += float(chain.R[action] @ part)
-                    following += chain.P[action].T @ part
-                else:
-                    waiting.append(part)
-            if waiting:
-                break
-            if not self.by_time and self._closed(choice, following):
-                self._finish(accrued, choice)
-                return
-            stage, accrued, measure = stage + 1, accrued + gamma**stage * earned, following
-        waiting.sort(key=lambda part: -float(part.sum()))
-        rest = None if self.left(stage) is None else self.left(stage) - 1
-        promise = sum(self.bound.value(rest, part) for part in split(chain, following)) if rest != 0 else 0.0
-        self._push(stage, accrued + gamma**stage * earned, tuple(waiting), following, gamma * promise, choice)
-
-    def expand(self, line: _Line) -> None:
-        """Give the first waiting context each action."""
-        chain, gamma = self.chain, self.chain.criterion.gamma
-        part, rest = line.waiting[0], line.waiting[1:]
-        led = (chain.forward @ part).reshape(chain.num_actions, -1)
-        seen: set[bytes] = set()
-        for a in range(chain.num_actions):
-            reward = float(chain.R[a] @ part)
-            same = np.rint(np.ldexp(led[a] / part.sum(), 40)).tobytes() + np.float64(reward).tobytes()
-            if same in seen:
-                continue  # an action that does and earns the same
-            seen.add(same)
-            choice = line.choice
-            if not self.by_time:
-                choice = line.choice.copy()
-                choice[_context(chain, part)] = a
-            accrued = line.accrued + gamma**line.stage * reward
-            following = line.following + led[a]
-            if not rest:
-                self.enter(line.stage + 1, accrued, following, choice)
-                continue
-            promise = line.promise + self.bound.after(self.left(line.stage), part, a, led[a]) - reward
-            self._push(line.stage, accrued, rest, following, promise, choice)
-
-    def _push(
-        self, stage: int, accrued: float, waiting: tuple[np.ndarray, ...], following: np.ndarray, promise: float,
-        choice: np.ndarray,
-    ) -> None:  # fmt: skip
-        ahead = sum(self.bound.value(self.left(stage), part) for part in waiting) + promise
-        bound = accrued + self.chain.criterion.gamma**stage * ahead
-        if self.open and bound <= self.best + self.slack:
-            self.beyond = max(self.beyond, min(bound, self.best + self.slack))
-            return
-        priority = (-bound, -float(stage) + len(waiting) / (self.chain.contexts + 1.0), next(self._count))
-        line = _Line(priority, stage, accrued, waiting, following, promise, choice)
-        heapq.heappush(self.open, line)
 
     @property
     def slack(self) -> float:
         """By how much a line must be better to be followed."""
         return CLOSED * max(1.0, self.chain.scale)
 
-    def _finish(self, accrued: float, choice: np.ndarray) -> None:
-        """A complete policy; one decided by context alone is evaluated over its whole run."""
-        value = accrued
-        if not self.by_time:
-            filled = np.maximum(choice, 0)
-            value = self.chain.evaluate(self.chain.policy(filled))
-            if value > self.best:
-                self.choice = filled
-        self.best = max(self.best, value)
+    def enter(
+        self, stage: int, accrued: float, measure: Measure, choice: tuple[tuple[int, int], ...]
+    ) -> None:
+        """Begin a stage: contexts that have an action move on at once, the others wait."""
+        chain, gamma, given = self.chain, self.chain.criterion.gamma, dict(choice)
+        while True:
+            parts = chain.split(measure)
+            if not parts or stage == chain.criterion.horizon:
+                self._finish(accrued, given)
+                return
+            if self._is_worse(stage, accrued, measure, choice):
+                return
+            ahead = sum(self.bound.value(self._left(stage), self._lumped(part)) for part in parts)
+            if stage >= self.stages:
+                self._give_up(accrued + gamma**stage * ahead)
+                return
+            decided = [(part, given.get(int(chain.context[part.nodes[0]]), -1)) for part in parts]
+            waiting = [part for part, action in decided if action < 0]
+            moved = [(part, action) for part, action in decided if action >= 0]
+            earned = sum(self._reward(part, action) for part, action in moved)
+            following = tuple(chain.move(part, action) for part, action in moved)
+            if waiting:
+                break
+            measure, stage, accrued = _joined(following), stage + 1, accrued + gamma**stage * earned
+            if not self.by_time and self._closed(given, measure):
+                self._finish(accrued, given)
+                return
+        waiting.sort(key=lambda part: -part.mass)
+        promise = gamma * self._ahead(stage + 1, _joined(following)) if following else 0.0
+        self._push(stage, accrued + gamma**stage * earned, tuple(waiting), following, promise, choice)
 
-    def _closed(self, choice: np.ndarray, following: np.ndarray) -> bool:
-        """Whether everything that can still be reached under `choice` has an action, so that the policy is complete."""
+    def expand(self, line: _Line) -> None:
+        """Give the first waiting context each action; actions that do and earn the same are one."""
+        chain, gamma = self.chain, self.chain.criterion.gamma
+        part, rest = line.waiting[0], line.waiting[1:]
+        here = self._lumped(part)
+        seen: set[bytes] = set()
+        for a in range(chain.num_actions):
+            led, reward = chain.move(part, a), self._reward(part, a)
+            same = led.key() + np.float64(reward).tobytes()
+            if same in seen:
+                continue
+            seen.add(same)
+            choice = line.choice if self.by_time else (*line.choice, (int(chain.context[part.nodes[0]]), a))
+            accrued = line.accrued + gamma**line.stage * reward
+            following = (*line.following, led)
+            if not rest:
+                self.enter(line.stage + 1, accrued, _joined(following), choice)
+                continue
+            promise = line.promise + self.bound.after(self._left(line.stage), here, a) - reward
+            self._push(line.stage, accrued, rest, following, promise, choice)
+
+    def _push(
+        self, stage: int, accrued: float, waiting: tuple[Measure, ...], following: tuple[Measure, ...],
+        promise: float, choice: tuple[tuple[int, int], ...],
+    ) -> None:  # fmt: skip
+        ahead = sum(self.bound.value(self._left(stage), self._lumped(part)) for part in waiting) + promise
+        bound = accrued + self.chain.criterion.gamma**stage * ahead
+        if bound <= self.best + self.slack:
+            self._give_up(bound)
+            return
+        priority = (-bound, -float(stage) + len(waiting) / (self.chain.contexts + 1.0), next(self._count))
+        heapq.heappush(self.open, _Line(priority, stage, accrued, waiting, following, promise, choice))
+
+    def _left(self, stage: int) -> int | None:
+        """Steps to go before action `stage`."""
+        horizon = self.chain.criterion.horizon
+        return None if horizon is None else horizon - stage
+
+    def _reward(self, part: Measure, action: int) -> float:
+        return float(self.chain.R[action][part.nodes] @ part.weights)
+
+    def _lumped(self, part: Measure) -> np.ndarray:
+        """The measure on the states of the bound's model."""
+        place = self.lump[part.nodes]
+        return np.bincount(place[place >= 0], part.weights[place >= 0], self.bound.model.num_states)
+
+    def _ahead(self, stage: int, measure: Measure) -> float:
+        """The bound from a stage on, the contexts of which may each be remembered from there."""
+        left = self._left(stage)
+        if left == 0:
+            return 0.0
+        return sum(self.bound.value(left, self._lumped(part)) for part in self.chain.split(measure))
+
+    def _give_up(self, bound: float) -> None:
+        """Close a line for good: no policy in it earns more than this."""
+        self.beyond = max(self.beyond, bound)
+
+    def _finish(self, accrued: float, given: dict[int, int]) -> None:
+        """A complete policy; one decided by context alone is evaluated over its whole run."""
+        value, filled = accrued, None
+        if not self.by_time:
+            filled = np.zeros(self.chain.contexts, dtype=np.int64)
+            filled[list(given)] = list(given.values())
+            value = self.chain.evaluate(self.chain.policy(filled))
+        if value > self.best:
+            self.best, self.choice = value, filled
+
+    def _closed(self, given: dict[int, int], measure: Measure) -> bool:
+        """Whether everything that can still be reached has an action, so that the policy is complete."""
         chain = self.chain
         if chain.criterion.horizon is not None:
             return False
-        reached = following > 0.0
-        while True:
-            actions = choice[chain.context]
-            if np.any(reached & chain.alive & (actions < 0)):
-                return False
-            more = reached.copy()
-            for a in range(chain.num_actions):
-                here = (reached & (actions == a)).astype(float)
-                more |= (here @ chain.P[a]) > 0.0
-            if np.array_equal(more, reached):
-                return True
-            reached = more
+        seen: set[int] = set()
+        frontier = measure.nodes[chain.alive[measure.nodes]]
+        while len(frontier):
+            seen.update(frontier.tolist())
+            led = []
+            for node in frontier.tolist():
+                action = given.get(int(chain.context[node]), -1)
+                if action < 0:
+                    return False
+                P = chain.P[action]
+                led.append(P.indices[P.indptr[node] : P.indptr[node + 1]])
+            reached = np.unique(np.concatenate(led))
+            frontier = np.array(
+                [n for n in reached[chain.alive[reached]].tolist() if n not in seen], dtype=np.int64
+            )
+        return True
 
-    def _is_worse(self, stage: int, accrued: float, measure: np.ndarray, choice: np.ndarray) -> bool:
+    def _is_worse(
+        self, stage: int, accrued: float, measure: Measure, choice: tuple[tuple[int, int], ...]
+    ) -> bool:
         """Whether another line reached the same measure, with the same actions given, and earned no less."""
-        nodes = np.flatnonzero((measure > 0.0) & self.chain.alive)
-        key = nodes.tobytes() + np.rint(np.ldexp(measure[nodes], 45)).tobytes()
-        if not self.by_time:
-            key += choice.tobytes()
+        key = measure.key() if self.by_time else measure.key() + repr(sorted(choice)).encode()
         known = self._met.get((stage, key))
         if known is not None and known >= accrued:
             return True
@@ -191,38 +211,26 @@ class _Search:
 
 
 def decide(
-    chain: ContextChain,
-    bound: RecallBound,
-    *,
-    by_time: bool,
-    known: float,
-    seconds: float,
-    tick: Callable[[], None] | None = None,
+    chain: ContextChain, bound: RecallBound, lump: np.ndarray, *, by_time: bool, known: float, seconds: float
 ) -> Decisions:
     """The best deterministic decisions by context, or by context and time (`by_time`), within `seconds`.
 
-    `known`: the value of a policy of that kind, below which nothing is looked for; -inf where there is none. When time
-    is over `upper` is the best bound of the open lines, which is valid.
+    `known`: a value below which nothing is looked for. When time is over `upper` is the best bound of the open lines,
+    which is valid.
     """
-    search = _Search(chain, bound, by_time)
+    search = _Search(chain, bound, lump, by_time)
     search.best = known
     end = time.perf_counter() + seconds
-    room = max(1000, MEMORY // max(1, 3 * chain.num_nodes))
-    search.enter(0, 0.0, chain.start, np.full(chain.contexts, -1))
-    while search.open:
-        top = -search.open[0].priority[0]
-        if top <= max(search.best, search.beyond) + search.slack:
-            break
-        if time.perf_counter() > end or len(search.open) > room:
+    nodes = np.flatnonzero(chain.start)
+    search.enter(0, 0.0, Measure(nodes, chain.start[nodes]), ())
+    while search.open and len(search.open) < MAX_LINES and time.perf_counter() < end:
+        if -search.open[0].priority[0] <= max(search.best, search.beyond) + search.slack:
             break
         search.expand(heapq.heappop(search.open))
-        if tick is not None:
-            tick()
     top = -search.open[0].priority[0] if search.open else -math.inf
-    upper = max(top, search.best, search.beyond)
-    return Decisions(upper, search.best, search.choice, top <= search.best + search.slack)
+    return Decisions(max(top, search.best, search.beyond), search.best, search.choice)
 
 
-def _context(chain: ContextChain, part: np.ndarray) -> int:
-    """The context of a measure within one."""
-    return int(chain.context[np.flatnonzero(part)[0]])
+def _joined(parts: tuple[Measure, ...]) -> Measure:
+    """The sum of measures."""
+    return Measure.of(np.concatenate([p.nodes for p in parts]), np.concatenate([p.weights for p in parts]))

@@ -24,6 +24,8 @@ from pomdp.policy import Reactive
 
 # Both ends are moved outward by this share of the scale of values, far above the rounding of doubles.
 MARGIN = 1e-10
+# Up to so many states the model's own beliefs bound what is left: they also know what the contexts hide.
+OWN_STATES = 500
 # Steps walked to see whether the context contains the time.
 LEVELS = 10_000
 
@@ -55,10 +57,13 @@ def stateless(
     restarts: int = 8,
     seed: int = 0,
     recall: Interval | None = None,
+    behind: tuple[POMDP, np.ndarray] | None = None,
 ) -> Stateless:
     """Bounds on Vo of a model whose observations are contexts, `first` being shown before the first action.
 
-    `recall` is V* of a policy with memory on the same model, where the caller has it: an upper end. Ends when the
+    `recall` is V* of a policy with memory, where the caller has it: an upper end. `behind` is the model M_0 behind the
+    context map and the state of it in each of `model`'s `[S]` (-1 where a run is over): its beliefs, of which there
+    are fewer, then bound what is left of a run. Ends when the
     width is at most `gap` or after about `time_limit` seconds; the interval is valid in any case. The ends are sums of
     doubles moved outward by a stated margin, not certificates. Raises ModelError for arguments out of range.
     """
@@ -70,10 +75,13 @@ def stateless(
     chain = ContextChain.of(model, first, criterion)
     margin = MARGIN * max(1.0, chain.scale)
     ceiling = math.inf if recall is None else recall.upper
-    bound = RecallBound(chain)
+    inner, origin = model, np.arange(model.num_states)
+    if behind is not None and model.num_states > OWN_STATES:
+        inner, origin = behind
+    bound, lump = RecallBound(inner, criterion), origin[chain.state]
     timed = chain.contains_time(LEVELS)
     value, pi = ascend(chain, [], restarts=0, seed=seed, seconds=0.15 * time_limit, enough=ceiling - gap)
-    fixed = decide(chain, bound, by_time=False, known=-math.inf, seconds=0.25 * time_limit)
+    fixed = decide(chain, bound, lump, by_time=False, known=-math.inf, seconds=0.25 * time_limit)
     seeds = [] if fixed.choice is None else [chain.policy(fixed.choice)]
     if seeds and fixed.best > value:
         value, pi = fixed.best, seeds[0]
@@ -81,7 +89,7 @@ def stateless(
         min((ceiling, "recall"), (fixed.upper + margin, "decisions")) if timed else (ceiling, "recall")
     )
     if upper - value > gap + 2 * margin and not timed:
-        found = decide(chain, bound, by_time=True, known=value, seconds=0.3 * time_limit)
+        found = decide(chain, bound, lump, by_time=True, known=value, seconds=0.3 * time_limit)
         upper, source = min((upper, source), (found.upper + margin, "decisions"))
     if upper - value > gap + 2 * margin:
         left = max(0.0, time_limit - (time.perf_counter() - began))
