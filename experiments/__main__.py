@@ -47,9 +47,10 @@ class ShowVersion(argparse.Action):
 def package_commands() -> tuple[Join, ...]:
     """The `add_commands` of every package that has commands, in the order of `--help`."""
     import experiments.cli
+    import harnesses.cli
     import pomdp.cli
 
-    return pomdp.cli.add_commands, experiments.cli.add_commands
+    return pomdp.cli.add_commands, harnesses.cli.add_commands, experiments.cli.add_commands
 
 
 def build_parser(joins: Sequence[Join]) -> argparse.ArgumentParser:

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         if other is not None:
             begin("Shapley shares")
             shares = _shares(case, other)
-    result = spec.json() | found.json() | {"certified": found.certified}
+    result = found.json() | {"certified": found.certified, "spec": spec.json()}
     if shares is not None:
         result["against"] = {"spec": args.against, **shares}
     print(json.dumps(result, allow_nan=False) if args.json else _text(args, case, found, shares))
@@ -93,17 +93,22 @@ def _shares(case: Case, other: Spec) -> dict[str, Any]:
 
     def value(taken: frozenset) -> Fraction:
         if not taken:
-            return Fraction(case.returned)
+            return _rounded(case.returned)
         harness = mixed(spec.harness, other.harness, [name for name in parts if name in taken])
-        return Fraction(Case(spec.with_harness(harness), case.effort).returned)
+        return _rounded(Case(spec.with_harness(harness), case.effort).returned)
 
     shares = shapley(value, parts)
     total = sum(shares.values(), Fraction(0))
     return {
-        "return": float(Fraction(case.returned) + total),
+        "return": float(_rounded(case.returned) + total),
         "difference": float(total),
         "shapley": {name: float(share) for name, share in shares.items()},
     }
+
+
+def _rounded(value: float) -> Fraction:
+    """J to twelve places: equal returns that were summed in another order differ beyond."""
+    return Fraction(round(value, 12))
 
 
 def _text(args: argparse.Namespace, case: Case, found: Attribution, shares: dict[str, Any] | None) -> str:

@@ -152,7 +152,9 @@ def _text(spec: Spec, losses: list[tuple[str, ContextLoss]]) -> str:
     for typed, loss in losses:
         verdict = loss.sufficiency
         if verdict.witness is not None:
-            lines += ["", f"{typed} confuses:", verdict.witness.text()]
+            lines += ["", f"{typed} confuses, at the shortest:", verdict.witness.text()]
+            if verdict.decisive is not None and verdict.decisive != verdict.witness:
+                lines += [f"{typed} confuses, where the best action differs:", verdict.decisive.text()]
         elif verdict.sufficient is None:
             lines += ["", f"{typed}: undecided after histories of {verdict.depth} pairs: {verdict.reason}"]
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from harnesses.harness import induce
 from harnesses.lossy import Sufficiency, judged, recovers
 from harnesses.smallest import BlockMap, Point, value_contexts
 from pomdp.bounds import solve
-from pomdp.bounds.stateless import stateless
+from pomdp.bounds.stateless import stateless_found
 from pomdp.interval import Interval
 
 
@@ -108,9 +108,8 @@ def few_contexts(case: Case, phi: BlockMap) -> Point:
 
 
 def stateless_value(case: Case, phi: ContextMap) -> Interval:
-    """Vo of another map on the case's M_0; its upper end is V*(M_0), for only the lower end is searched for."""
+    """Vo of another map on the case's M_0: its lower end by quick search, its upper end V*(M_0)."""
     spec, inner = case.spec, case.induced.inner
     induced = induce(spec.task, inner, phi, spec.criterion, spec.sizes)
-    return stateless(
-        induced.model, 0, spec.criterion, gap=case.effort.gap, recall=case.inner.interval
-    ).interval
+    found = stateless_found(induced.model, 0, spec.criterion)
+    return Interval(found, max(found, case.inner.interval.upper))

@@ -164,7 +164,9 @@ def _environment(case: Case) -> Source:
     number = {context: c for c, context in enumerate(induced.contexts)}
 
     def behaviour(context: Context) -> dict[str, float]:
-        return dict(zip(induced.model.actions, case.pi[number[context]].tolist(), strict=True))
+        # A run that is over is asked no more; whatever is done there changes nothing.
+        row = case.pi[number.get(context, 0)]
+        return dict(zip(induced.model.actions, row.tolist(), strict=True))
 
     found = bits(induced.inner, induced.phi, spec.criterion, spec.sizes, behaviour)
     unknown = [max(0.0, step.state - step.state_history) for step in found.steps]

@@ -67,6 +67,21 @@ class Witness:
         """Pairs of each history."""
         return len(self.histories[0])
 
+    def text(self) -> str:
+        """A few lines for a reader."""
+        lines = [f"  both are shown   {self.context.text}"]
+        for k, (history, belief) in enumerate(zip(self.histories, self.beliefs, strict=True)):
+            said = "; ".join(f"{action} -> {observation}" for action, observation in history)
+            states = ", ".join(f"{state} {p}" for state, p in list(belief.items())[:4])
+            more = f" and {len(belief) - 4} more" if len(belief) > 4 else ""
+            best = f"; best: {' or '.join(self.best_actions[k])}" if self.best_actions else ""
+            lines += [f"  history {k + 1}        {said}", f"    belief         {states}{more}{best}"]
+        tried = ""
+        if self.remedy.map is not None:
+            tried = f" ({self.remedy.map} is {'' if self.remedy.sufficient else 'not '}sufficient)"
+        lines.append(f"  {self.loss} by {self.rule}: {self.remedy.advice}{tried}")
+        return "\n".join(lines)
+
     def json(self) -> dict[str, Any]:
         """The form every command prints, with names and exact probabilities."""
         return {

@@ -19,7 +19,8 @@ import numpy as np
 from pomdp.bounds.context_chain import ContextChain, Measure
 from pomdp.bounds.recall_bound import RecallBound
 
-# A line is closed unless its bound is better than a known value by more than this share of the scale.
+# A line is closed unless its bound is better than a known value by more than the gap asked for or, at the least, by
+# this share of the scale.
 CLOSED = 1e-11
 # Lines kept open at one time; each holds a few measures.
 MAX_LINES = 200_000
@@ -63,8 +64,13 @@ class _Search:
     `lump` `[N]` is the state of the bound's model in each node, -1 where the run is over.
     """
 
-    def __init__(self, chain: ContextChain, bound: RecallBound, lump: np.ndarray, by_time: bool) -> None:
+    def __init__(
+        self, chain: ContextChain, bound: RecallBound, lump: np.ndarray, by_time: bool, gap: float
+    ) -> None:
         self.chain, self.bound, self.lump, self.by_time = chain, bound, lump, by_time
+        self.slack = max(
+            gap, CLOSED * max(1.0, chain.scale)
+        )  # by how much a line must be better to be followed
         horizon = chain.criterion.horizon
         self.stages = horizon if horizon is not None else ENDLESS_STAGES
         self.open: list[_Line] = []
@@ -72,11 +78,6 @@ class _Search:
         self.beyond = -math.inf  # the best bound of lines that were given up
         self._count = itertools.count()
         self._met: dict[tuple[int, bytes], float] = {}
-
-    @property
-    def slack(self) -> float:
-        """By how much a line must be better to be followed."""
-        return CLOSED * max(1.0, self.chain.scale)
 
     def enter(
         self, stage: int, accrued: float, measure: Measure, choice: tuple[tuple[int, int], ...]
@@ -211,14 +212,22 @@ class _Search:
 
 
 def decide(
-    chain: ContextChain, bound: RecallBound, lump: np.ndarray, *, by_time: bool, known: float, seconds: float
+    chain: ContextChain,
+    bound: RecallBound,
+    lump: np.ndarray,
+    *,
+    by_time: bool,
+    known: float,
+    gap: float,
+    seconds: float,
 ) -> Decisions:
     """The best deterministic decisions by context, or by context and time (`by_time`), within `seconds`.
 
-    `known`: a value below which nothing is looked for. When time is over `upper` is the best bound of the open lines,
+    `known`: a value below which nothing is looked for; lines that promise at most `gap` more than the best are closed,
+    with their bound kept. When time is over `upper` is the best bound of the open lines,
     which is valid.
     """
-    search = _Search(chain, bound, lump, by_time)
+    search = _Search(chain, bound, lump, by_time, gap)
     search.best = known
     end = time.perf_counter() + seconds
     nodes = np.flatnonzero(chain.start)

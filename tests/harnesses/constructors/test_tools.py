@@ -94,6 +94,12 @@ def test_coarsening_is_the_garbling_that_is_certain(model: POMDP) -> None:
     assert coarsen(model, {"*": {"0": "x", "*": "y"}}).observations == ("x", "y")
 
 
+def test_the_first_pattern_that_matches_an_observation_counts() -> None:
+    model = coarsen(task("tiger").model, {"listen": {"*": "roar"}, "*": {"tiger-left": "x", "tiger-*": "y"}})
+    shown = [{model.observations[o] for s in range(2) for o in Z.row(s)} for Z in model.exact.Z]
+    assert shown == [{"roar"}, {"x", "y"}, {"x", "y"}]
+
+
 @given(models)
 def test_a_note_is_shown_until_the_next_and_changes_nothing_else(oracle: Any, model: POMDP) -> None:
     over = oracle.absorbing(model)
