@@ -19,11 +19,19 @@ IMPROVED = 1e-12
 
 
 def ascend(
-    chain: ContextChain, seeds: list[np.ndarray], *, restarts: int, seed: int, seconds: float, enough: float
+    chain: ContextChain,
+    seeds: list[np.ndarray],
+    *,
+    restarts: int,
+    seed: int,
+    seconds: float,
+    enough: float,
+    stochastic: bool = True,
 ) -> tuple[float, np.ndarray]:
     """The best J found and its policy `[C, A]`, from the policies `seeds`, the uniform one and random ones.
 
-    Ends after `seconds`, after `restarts` random starts, or once J is at least `enough`.
+    Without `stochastic` only deterministic policies are searched. Ends after `seconds`, after `restarts` random
+    starts, or once J is at least `enough`.
     """
     rng = np.random.default_rng(seed)
     C, A = chain.contexts, chain.num_actions
@@ -36,7 +44,7 @@ def ascend(
         if k and (value >= enough or time.perf_counter() > end):
             break
         begin = starts[k] if k < len(starts) else rng.dirichlet(np.full(A, 0.5), size=C)
-        for found in _from(chain, begin, end):
+        for found in _from(chain, begin, end, stochastic):
             if found[0] > value + IMPROVED * max(1.0, chain.scale):
                 value, pi = found
     return value, pi
@@ -66,12 +74,15 @@ def improve(chain: ContextChain, choice: np.ndarray, end: float) -> tuple[float,
     return value, choice
 
 
-def _from(chain: ContextChain, begin: np.ndarray, end: float) -> list[tuple[float, np.ndarray]]:
+def _from(
+    chain: ContextChain, begin: np.ndarray, end: float, stochastic: bool
+) -> list[tuple[float, np.ndarray]]:
     """What one start gives: the local optimum of its best actions, and the ascent from there and from itself."""
     _, gradient, _ = chain.gradient(begin)
     value, choice = improve(chain, gradient.argmax(axis=1), end)
     found = [(value, chain.policy(choice))]
-    for start in (begin, 0.8 * chain.policy(choice) + 0.2 / chain.num_actions):
+    starts = (begin, 0.8 * chain.policy(choice) + 0.2 / chain.num_actions)
+    for start in starts if stochastic else ():
         if time.perf_counter() <= end:
             pi = _climb(chain, start, end)
             found.append((chain.evaluate(pi), pi))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_array, csc_array, csr_array, diags_array, eye_array
+from scipy.sparse import coo_array, csc_array, csr_array, eye_array
 from scipy.sparse.linalg import splu
 
 from pomdp.criterion import Criterion
@@ -133,9 +133,7 @@ class ContextChain:
         transition, rewards = self._mixed(pi)
         horizon, gamma = self.criterion.horizon, self.criterion.gamma
         if horizon is None:
-            return float(
-                self.start @ solve(lambda v: transition @ v, rewards, gamma, lambda: transition).values
-            )
+            return float(self.start @ self._values(transition, rewards))
         values = rewards
         for _ in range(horizon - 1):
             values = rewards + gamma * (transition @ values)
@@ -187,12 +185,35 @@ class ContextChain:
             total[:, a] += np.bincount(self.context, measure * q, self.contexts)
         visits += np.bincount(self.context, measure, self.contexts)
 
+    @cached_property
+    def _entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, csr_array]:
+        """Row, action, probability of every entry of all P, its place in their common pattern, and that pattern."""
+        parts = [matrix.tocoo() for matrix in self.P]
+        rows = np.concatenate([part.row for part in parts]).astype(np.int64)
+        columns = np.concatenate([part.col for part in parts])
+        actions = np.repeat(np.arange(self.num_actions), [part.nnz for part in parts])
+        cells, place = np.unique(rows * self.num_nodes + columns, return_inverse=True)
+        shape = (self.num_nodes, self.num_nodes)
+        pattern = csr_array((np.ones(len(cells)), np.divmod(cells, self.num_nodes)), shape=shape)
+        return rows, actions, np.concatenate([part.data for part in parts]), place, pattern
+
     def _mixed(self, pi: np.ndarray) -> tuple[csr_array, np.ndarray]:
         """The chain under `pi`: matrix `[N, N]`, expected rewards `[N]`."""
+        rows, actions, data, place, pattern = self._entries
         weights = pi[self.context]
-        used = np.flatnonzero(np.any(weights > 0.0, axis=0))
-        transition = csr_array(sum(diags_array(weights[:, a]) @ self.P[a] for a in used))
+        mixed = np.bincount(place, data * weights[rows, actions], pattern.nnz)
+        transition = csr_array((mixed, pattern.indices, pattern.indptr), shape=pattern.shape)
         return transition, np.einsum("na,an->n", weights, self.R)
+
+    def _values(self, transition: csr_array, rewards: np.ndarray) -> np.ndarray:
+        """Values `[N]` without a horizon, the residual of which is held against 1e-10 of `scale`."""
+        gamma = self.criterion.gamma
+        if self.num_nodes <= FACTOR_NODES:
+            values = self._solved(transition, rewards)[0]
+            residual = rewards + gamma * (transition @ values) - values
+            if float(np.max(np.abs(residual))) <= 1e-10 * self.scale * (1.0 - gamma):
+                return values
+        return solve(lambda v: transition @ v, rewards, gamma, lambda: transition).values
 
     def _solved(self, transition: csr_array, rewards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values `[N]` and discounted visits `[N]` without a horizon."""

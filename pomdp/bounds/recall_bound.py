@@ -15,7 +15,7 @@ from pomdp.criterion import Criterion
 from pomdp.model import POMDP
 
 # Measures agree when their shares agree to so many binary places.
-PLACES = 40
+PLACES = 45
 # So many measures of one number of steps are expanded exactly before the informed bound takes over.
 BUDGET = 60_000
 # Without a horizon: so many measures may follow one for it to be solved exactly, and so many failures are borne;

@@ -80,7 +80,15 @@ def stateless(
         inner, origin = behind
     bound, lump = RecallBound(inner, criterion), origin[chain.state]
     timed = chain.contains_time(LEVELS)
-    value, pi = ascend(chain, [], restarts=0, seed=seed, seconds=0.15 * time_limit, enough=ceiling - gap)
+    value, pi = ascend(
+        chain,
+        [],
+        restarts=0,
+        seed=seed,
+        seconds=0.15 * time_limit,
+        enough=ceiling - gap,
+        stochastic=not timed,
+    )
     fixed = decide(chain, bound, lump, by_time=False, known=-math.inf, gap=gap / 2, seconds=0.25 * time_limit)
     seeds = [] if fixed.choice is None else [chain.policy(fixed.choice)]
     if seeds and fixed.best > value:
@@ -93,7 +101,9 @@ def stateless(
         upper, source = min((upper, source), (found.upper + margin, "decisions"))
     if upper - value > gap + 2 * margin:
         left = max(0.0, time_limit - (time.perf_counter() - began))
-        better = ascend(chain, seeds, restarts=restarts, seed=seed, seconds=left, enough=upper - gap)
+        better = ascend(
+            chain, seeds, restarts=restarts, seed=seed, seconds=left, enough=upper - gap, stochastic=not timed
+        )
         if better[0] > value:
             value, pi = better
     sure = _deterministic(chain, pi, value, fixed.best)
