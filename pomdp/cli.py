@@ -36,6 +36,11 @@ def add_commands(subparsers: Any) -> None:
 
     feedback = subparsers.add_parser("feedback", help="the value of feedback V_f = V* - W of a model")
     _add_question(feedback)
+    feedback.add_argument(
+        "--branch-on",
+        metavar="O1,O2",
+        help="also the best workflow that may branch at these observations only",
+    )
     feedback.set_defaults(handler=_feedback)
 
     check = subparsers.add_parser(
@@ -110,10 +115,22 @@ def _solve(args: argparse.Namespace) -> int:
 
 def _feedback(args: argparse.Namespace) -> int:
     from pomdp.bounds import feedback
+    from pomdp.bounds.workflow import branching, solve_workflow
 
     model, criterion = _question(args)
+    names = (
+        None
+        if args.branch_on is None
+        else [name.strip() for name in args.branch_on.split(",") if name.strip()]
+    )
+    branching(model, names or ())  # names are refused before any work is done
     with _progress(args, "W, V*", args.time) as report:
         found = feedback(model, criterion, **_effort(args, report))
+    workflow = None
+    if names is not None:
+        with _progress(args, "W_N", args.time) as report:
+            solved = solve_workflow(model, criterion, names, **_effort(args, report))
+        workflow = solved.interval.between(found.open_loop, found.optimal)
     written = {
         "V*": _write_certificate(found.closed, args.certificate),
         "W": _write_certificate(found.open, args.certificate and _beside(args.certificate)),
@@ -138,6 +155,9 @@ def _feedback(args: argparse.Namespace) -> int:
         ("W, best open loop", found.open_loop),
         ("V_f = V* - W", found.value_of_feedback),
     ]
+    if workflow is not None:
+        result["workflow"] = workflow.json()
+        rows.insert(2, (f"W_N, on {args.branch_on}", workflow))
     return _print(args, result, rows, [found.open, found.closed], written)
 
 
@@ -236,8 +256,9 @@ def _print(
         return INTERRUPTED if interrupted else DONE
     horizon = "" if result["horizon"] is None else f", horizon {result['horizon']}"
     print(f"{args.model}   discount {result['discount']:g}{horizon}")
+    widest = max(22, *(len(label) for label, _ in rows))
     for label, interval in rows:
-        print(f"  {label:<22} {str(interval):<34} width {interval.width:.2g}")
+        print(f"  {label:<{widest}} {str(interval):<34} width {interval.width:.2g}")
     state = "certified" if all(run.certified for run in runs) else "not certified (estimated rounding margin)"
     why = {
         "gap": "gap reached",

@@ -72,6 +72,11 @@ class Interval:
         """The part at or above `floor`, for a quantity known never to be below it; a point where that is empty."""
         return Interval(max(self.lower, floor), max(self.upper, floor), self.certified)
 
+    def between(self, low: Interval, high: Interval) -> Interval:
+        """The part that a quantity known to lie between two others leaves; a point where rounding left none."""
+        lower, upper = max(self.lower, low.lower), min(self.upper, high.upper)
+        return Interval(min(lower, upper), upper, self.certified and low.certified and high.certified)
+
     def json(self) -> dict[str, float]:
         """The form every command prints."""
         return {"lower": self.lower, "upper": self.upper}
