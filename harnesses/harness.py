@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, diags_array
 
 from harnesses.constructors import with_unexposed
 from harnesses.constructors.base import Base
-from harnesses.constructors.catalogue import Part
+from harnesses.constructors.catalogue import UNEXPOSED_RANK, Part, joined
 from harnesses.context import Context, ContextMap, MapRecipe, Memory, Sizes, branches, require_horizon
 from harnesses.kernel import Kernel, of_model, tabulate
 from pomdp.criterion import Criterion
@@ -53,7 +53,7 @@ class Harness:
                     )
 
     def parts(self) -> tuple[Part, ...]:
-        """Every constructor in the order in which it is applied, innermost first."""
+        """Every constructor in the order in which it is applied, innermost first; a retry follows its timeout."""
         outer = next((i for i, part in enumerate(self.control) if part.name in OUTER), len(self.control))
         return (*self.tools, *self.control[:outer], *self.loop, *self.control[outer:])
 
@@ -62,13 +62,15 @@ class Harness:
 
         `also` names actions that a model may try although the harness does not expose them; they yield `error`.
         """
-        model = task
-        for part in self.tools:
+        model, parts = task, joined(self.parts())
+        # Budgets and whatever stands outside them count a call that is not exposed; tools and guards never see it.
+        outside = next((i for i, part in enumerate(parts) if part.rank > UNEXPOSED_RANK), len(parts))
+        for part in parts[:outside]:
             model = part.apply(model)
         missing = [name for name in also if name not in model.actions]
         if missing:
             model = with_unexposed(model, missing)
-        for part in self.parts()[len(self.tools) :]:
+        for part in parts[outside:]:
             model = part.apply(model)
         return model
 
