@@ -1,6 +1,7 @@
 """SPEC.toml: a task, what counts, a model and a harness, read and validated; imports pomdp and this package's parts.
 
-    task = "library:repo_repair"      # or the path of a .pomdp file, from the spec's folder
+    task = "library:repo_repair"      # or the path of a .pomdp file, from the spec's folder; or a distribution:
+                                      # [{task = "library:flip:3", weight = 2}, {task = "library:flip:4", weight = 1}]
     horizon = 4                       # or discount = 0.95, or both; the task's own where neither is given
     model = "naive"                   # or {kind = "bayes", temperature = 0.5}
 
@@ -29,6 +30,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harnesses.constructors import mixture
 from harnesses.constructors.catalogue import Part, parse_part
 from harnesses.context import MapRecipe, Sizes, parse_map
 from harnesses.harness import Harness
@@ -119,8 +121,8 @@ def parse_spec(data: Mapping[str, Any], folder: Path = Path()) -> Spec:
     _known(data, KEYS, "the spec")
     if "task" not in data:
         raise ModelError('the spec needs a task, such as task = "library:flip:3"')
-    text = _text(data["task"], "task")
-    task, sizes, criterion = _question(text, data, folder)
+    task, sizes, criterion = _question(data["task"], data, folder)
+    text = data["task"] if isinstance(data["task"], str) else task.name
     given = _parts(data)
     try:
         context = parse_map(given["context"])
@@ -147,25 +149,46 @@ def plain_spec(text: str, discount: str | None, horizon: int | None, context: Ma
     return Spec(text, task, criterion, harness, StatelessModel("optimal"), sizes)
 
 
-def _question(text: str, data: Mapping[str, Any], folder: Path) -> tuple[POMDP, Sizes, Criterion]:
+def _question(given: Any, data: Mapping[str, Any], folder: Path) -> tuple[POMDP, Sizes, Criterion]:
     """The task, its sizes and what counts; a library task without a discount has its natural horizon."""
     horizon, discount = data.get("horizon"), data.get("discount")
     if horizon is not None and (isinstance(horizon, bool) or not isinstance(horizon, int)):
         raise ModelError(f"horizon is {horizon!r}; give a whole number such as horizon = 10")
     if discount is not None and (isinstance(discount, bool) or not isinstance(discount, (int, float, str))):
         raise ModelError(f"discount is {discount!r}; give a number such as discount = 0.95")
+    model, sizes, natural = _distribution(given, folder) if isinstance(given, list) else _task(given, folder)
+    if horizon is None and discount is None and model.discount is None:
+        horizon = natural
+    return model, sizes, Criterion.of(model, discount, horizon)
+
+
+def _task(given: Any, folder: Path) -> tuple[POMDP, Sizes, int | None]:
+    """A task by name or path: its model, sizes and natural horizon."""
+    text = _text(given, "task")
     if text.startswith("library:"):
         from pomdp.library import task as library_task
 
         found = library_task(text.removeprefix("library:"))
-        model, sizes = found.model, Sizes.of_task(found)
-        if horizon is None and discount is None and model.discount is None:
-            horizon = found.horizon
-    else:
-        from pomdp.cassandra import read
+        return found.model, Sizes.of_task(found), found.horizon
+    from pomdp.cassandra import read
 
-        model, sizes = read(folder / text), Sizes()
-    return model, sizes, Criterion.of(model, discount, horizon)
+    return read(folder / text), Sizes(), None
+
+
+def _distribution(given: list[Any], folder: Path) -> tuple[POMDP, Sizes, int | None]:
+    """A mixture of tasks; sizes of the earlier ones come first, the horizon is the longest."""
+    if not given:
+        raise ModelError('task is an empty list; give entries such as {task = "library:flip:3", weight = 1}')
+    parts, calls, results, horizons = [], {}, {}, []
+    for i, entry in enumerate(given):
+        table = _table(entry, f"task[{i}]")
+        _known(table, ("task", "weight"), f"task[{i}]")
+        model, sizes, natural = _task(table.get("task"), folder)
+        parts.append((model, table.get("weight", 1)))
+        calls, results = {**sizes.calls, **calls}, {**sizes.results, **results}
+        horizons.append(natural)
+    known = [h for h in horizons if h is not None]
+    return mixture(parts), Sizes(calls, results), max(known) if len(known) == len(given) else None
 
 
 def _parts(data: Mapping[str, Any]) -> dict[str, Any]:
