@@ -179,6 +179,9 @@ def induce(task: POMDP, inner: POMDP, phi: ContextMap, criterion: Criterion, siz
     def step(state: tuple[int, int], action: int) -> Iterator[tuple[tuple[int, int], str, Fraction]]:
         s, x = state
         for reached, observation, p in base.step(s, action):
+            if reached in over:
+                yield (reached, 0), fold.names[0], p  # nobody is shown anything any more
+                continue
             for y, q in fold.step(x, action, observation):
                 yield (reached, y), fold.names[fold.shown[y]], p if q is None else p * q
 
