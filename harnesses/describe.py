@@ -238,7 +238,8 @@ def _weights(case: Case) -> list[float]:
     criterion = case.spec.criterion
     if criterion.horizon is not None:
         return [1.0 / criterion.horizon] * criterion.horizon
-    gamma, weights = criterion.gamma, []
+    gamma = criterion.gamma
+    weights: list[float] = []
     while len(weights) < MAX_STEPS and gamma ** len(weights) > TAIL:
         weights.append(gamma ** len(weights))
     return [weight / sum(weights) for weight in weights]

@@ -42,7 +42,7 @@ class Lookahead:
         return cls.of(solve(model, criterion, gap=gap, time_limit=time_limit, certify=False))
 
     def q(self, measures: np.ndarray, steps: int | None) -> np.ndarray:
-        """`[B, A]` values of each action at measures `[B, S]` with `steps` to go (None: for ever); homogeneous in both."""
+        """`[B, A]` values of each action at measures `[B, S]` with `steps` to go (None: for ever); homogeneous."""
         after = self.vectors[0] if steps is None else self.vectors[steps - 1]
         result = measures @ self.model.R.T
         for a in range(self.model.num_actions):

@@ -118,7 +118,7 @@ def bayes_scores(induced: Induced, lookahead: Lookahead) -> np.ndarray:
 
 
 def naive_scores(induced: Induced, lookahead: Lookahead) -> np.ndarray:
-    """`[C, A]` Q of the task at the belief that the visible pairs give, filtered from the start as if nothing were gone.
+    """`[C, A]` Q of the task at the belief that the visible pairs give, as if nothing else had happened.
 
     The non-Bayesian surrogate of M1 §1.5.1. `lookahead` is of `induced.task`, so that the same context has the same
     scores under every harness; actions that the task does not have are never taken. Steps to go are counted by the

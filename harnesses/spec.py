@@ -128,9 +128,8 @@ def parse_spec(data: Mapping[str, Any], folder: Path = Path()) -> Spec:
         context = parse_map(given["context"])
     except ModelError as error:
         raise ModelError(f"context: {error}") from None
-    harness = Harness(
-        *(_constructors(given[name], name) for name in ("tools", "control", "loop")), context=context
-    )
+    tools, control, loop = (_constructors(given[name], name) for name in ("tools", "control", "loop"))
+    harness = Harness(tools, control, loop, context)
     return Spec(
         text, task, criterion, harness, _model(data.get("model", "optimal")),
         _sizes(data.get("tokens", {}), sizes), _table(data.get("memo", {}), "memo"),
@@ -179,7 +178,10 @@ def _distribution(given: list[Any], folder: Path) -> tuple[POMDP, Sizes, int | N
     """A mixture of tasks; sizes of the earlier ones come first, the horizon is the longest."""
     if not given:
         raise ModelError('task is an empty list; give entries such as {task = "library:flip:3", weight = 1}')
-    parts, calls, results, horizons = [], {}, {}, []
+    parts: list[tuple[POMDP, Any]] = []
+    calls: dict[str, int] = {}
+    results: dict[str, int] = {}
+    horizons: list[int | None] = []
     for i, entry in enumerate(given):
         table = _table(entry, f"task[{i}]")
         _known(table, ("task", "weight"), f"task[{i}]")
@@ -230,8 +232,8 @@ def _named(name: str, arguments: Any) -> Any:
 def _model(given: Any) -> StatelessModel:
     """The model from its kind, `kind:temperature` or a table."""
     if isinstance(given, str):
-        kind, _, temperature = given.partition(":")
-        table: Mapping[str, Any] = {"kind": kind} | ({"temperature": temperature} if temperature else {})
+        name, _, warmth = given.partition(":")
+        table: Mapping[str, Any] = {"kind": name} | ({"temperature": warmth} if warmth else {})
     else:
         table = _table(given, "model")
     _known(table, MODEL_KEYS, "model")

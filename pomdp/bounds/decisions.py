@@ -74,7 +74,8 @@ class _Search:
         horizon = chain.criterion.horizon
         self.stages = horizon if horizon is not None else ENDLESS_STAGES
         self.open: list[_Line] = []
-        self.best, self.choice = -math.inf, None
+        self.best = -math.inf
+        self.choice: np.ndarray | None = None
         self.beyond = -math.inf  # the best bound of lines that were given up
         self._count = itertools.count()
         self._met: dict[tuple[int, bytes], float] = {}
