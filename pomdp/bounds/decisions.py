@@ -1,9 +1,10 @@
-"""Branch and bound over deterministic stateless decisions, one context after another; imports recall_bound.
+"""Branch and bound over deterministic decisions by context and time, one context after another; imports recall_bound.
 
 Time runs forward: what a run may be doing before action t is a measure on nodes, exact once every context met before
 has an action. Each open context of a stage is then given each action in turn, the most promising line first. What is
-left is bounded by a policy that remembers everything from there on, so that a line whose bound is no better than a
-known policy is closed. Source: design of the formal core, section 3 (`stateless-upper`).
+left is bounded by policies that remember everything from there on, so that a line whose bound is no better than a
+known value is closed. Where contexts meet again in one context of the next stage, what told them apart is forgotten
+in the bound as well. Source: design of the formal core, section 3 (`stateless-upper`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pomdp.bounds.context_chain import ContextChain, Measure
+from pomdp.bounds.context_chain import ContextChain
 from pomdp.bounds.recall_bound import RecallBound
 
 # A line is closed unless its bound is better than a known value by more than the gap asked for or, at the least, by
@@ -24,16 +25,15 @@ from pomdp.bounds.recall_bound import RecallBound
 CLOSED = 1e-11
 # Lines kept open at one time; each holds a few measures.
 MAX_LINES = 200_000
-# Without a horizon, decisions by time are followed for so many steps before the rest is bounded.
-ENDLESS_STAGES = 40
+# Measures agree when they do to so many binary places.
+PLACES = 48
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """`upper`: no deterministic policy of this kind earns more; `best` is the best known, -inf if none.
+    """`upper`: no decisions by context and time earn more; `best`: the best known, `choice` `[C]` its actions.
 
-    `choice` `[C]` are the actions of a policy found with that value; None where it was known before, or differs by
-    time.
+    `choice` is None where no better ones than those known before were found, or contexts recur.
     """
 
     upper: float
@@ -43,204 +43,152 @@ class Decisions:
 
 @dataclass(order=True)
 class _Line:
-    """A partial policy: ordered by bound, then by depth, so that equal bounds are dived into.
+    """Partial decisions: ordered by bound, then by depth, so that equal bounds are dived into.
 
-    `waiting` are the stage's contexts without an action yet, `following` what the decided ones lead to, `promise` the
-    bound of what these are worth from the next stage on.
+    `waiting`: contexts of the stage without an action yet, by place, with their measures and bounds; `following`: what
+    the decided ones lead to, by place in the next stage, with bounds. All measures are those of probability, not yet
+    discounted.
     """
 
-    priority: tuple[float, float, int]
+    priority: tuple[float, int, int, int]
     stage: int = field(compare=False)
     accrued: float = field(compare=False)
-    waiting: tuple[Measure, ...] = field(compare=False)
-    following: tuple[Measure, ...] = field(compare=False)
-    promise: float = field(compare=False)
-    choice: tuple[tuple[int, int], ...] = field(compare=False)
+    waiting: tuple[tuple[int, np.ndarray, float], ...] = field(compare=False)
+    following: dict[int, tuple[np.ndarray, float]] = field(compare=False)
+    taken: tuple[tuple[int, int], ...] = field(compare=False)
 
 
 class _Search:
-    """The lines of one search. `by_time`: a context may have another action at another stage.
-
-    `lump` `[N]` is the state of the bound's model in each node, -1 where the run is over.
-    """
+    """The lines of one search. `origin` `[N]`: the state of the bound's model in each node, -1 where a run is over."""
 
     def __init__(
-        self, chain: ContextChain, bound: RecallBound, lump: np.ndarray, by_time: bool, gap: float
+        self, chain: ContextChain, bound: RecallBound, origin: np.ndarray, known: float, gap: float
     ) -> None:
-        self.chain, self.bound, self.lump, self.by_time = chain, bound, lump, by_time
-        self.slack = max(
-            gap, CLOSED * max(1.0, chain.scale)
-        )  # by how much a line must be better to be followed
-        horizon = chain.criterion.horizon
-        self.stages = horizon if horizon is not None else ENDLESS_STAGES
+        self.chain, self.bound, self.origin = chain, bound, origin
+        self.best = known
+        self.taken: tuple[tuple[int, int], ...] | None = None
+        self.slack = max(gap, CLOSED * max(1.0, chain.scale))
+        self.closed = -math.inf  # the best bound of lines that were closed
+        self.blur, self.deepest = 0.0, 0  # what taking two measures for one may have cost, at each stage
         self.open: list[_Line] = []
-        self.best = -math.inf
-        self.choice: np.ndarray | None = None
-        self.beyond = -math.inf  # the best bound of lines that were given up
         self._count = itertools.count()
         self._met: dict[tuple[int, bytes], float] = {}
 
+    def ahead(self, t: int, place: int, measure: np.ndarray) -> float:
+        """The bound on what a measure on the context at `place` of stage t can earn from there on."""
+        chain = self.chain
+        if chain.horizon is not None and t >= chain.horizon:
+            return 0.0
+        stage = chain.stage(t)
+        states = self.origin[stage.nodes[stage.part(place)]]
+        here = states >= 0
+        left = None if chain.horizon is None else chain.horizon - t
+        return self.bound.value(left, np.bincount(states[here], measure[here], self.bound.model.num_states))
+
     def enter(
-        self, stage: int, accrued: float, measure: Measure, choice: tuple[tuple[int, int], ...]
-    ) -> None:
-        """Begin a stage: contexts that have an action move on at once, the others wait."""
-        chain, gamma, given = self.chain, self.chain.criterion.gamma, dict(choice)
-        while True:
-            parts = chain.split(measure)
-            if not parts or stage == chain.criterion.horizon:
-                self._finish(accrued, given)
-                return
-            if self._is_worse(stage, accrued, measure, choice):
-                return
-            ahead = sum(self.bound.value(self._left(stage), self._lumped(part)) for part in parts)
-            if stage >= self.stages:
-                self._give_up(accrued + gamma**stage * ahead)
-                return
-            decided = [(part, given.get(int(chain.context[part.nodes[0]]), -1)) for part in parts]
-            waiting = [part for part, action in decided if action < 0]
-            moved = [(part, action) for part, action in decided if action >= 0]
-            earned = sum(self._reward(part, action) for part, action in moved)
-            following = tuple(chain.move(part, action) for part, action in moved)
-            if waiting:
-                break
-            measure, stage, accrued = _joined(following), stage + 1, accrued + gamma**stage * earned
-            if not self.by_time and self._closed(given, measure):
-                self._finish(accrued, given)
-                return
-        waiting.sort(key=lambda part: -part.mass)
-        promise = gamma * self._ahead(stage + 1, _joined(following)) if following else 0.0
-        self._push(stage, accrued + gamma**stage * earned, tuple(waiting), following, promise, choice)
+        self, t: int, accrued: float, parts: dict[int, tuple[np.ndarray, float]], taken: tuple[tuple[int, int], ...]
+    ) -> None:  # fmt: skip
+        """Begin stage t with the measures `parts` by context; the rarest contexts are decided last."""
+        self.deepest = max(self.deepest, t)
+        if not parts or t == self.chain.horizon:
+            if accrued > self.best:
+                self.best, self.taken = accrued, taken
+            return
+        key = b"".join(
+            k.to_bytes(4, "little") + np.rint(np.ldexp(part, PLACES)).tobytes()
+            for k, (part, _) in sorted(parts.items())
+        )
+        known = self._met.get((t, key))
+        if known is not None and known >= accrued:
+            self._blurred(sum(len(part) for part, _ in parts.values()))
+            return  # another line came to the same and earned no less
+        self._met[t, key] = accrued
+        waiting = [(k, part, value) for k, (part, value) in parts.items()]
+        waiting.sort(key=lambda entry: -float(entry[1].sum()))
+        self._push(t, accrued, tuple(waiting), {}, taken)
 
     def expand(self, line: _Line) -> None:
-        """Give the first waiting context each action; actions that do and earn the same are one."""
-        chain, gamma = self.chain, self.chain.criterion.gamma
-        part, rest = line.waiting[0], line.waiting[1:]
-        here = self._lumped(part)
+        """Give the first waiting context each action; of actions that do and earn the same the first."""
+        chain, t = self.chain, line.stage
+        stage = chain.stage(t)
+        place, part, _ = line.waiting[0]
+        rest = line.waiting[1:]
+        last = chain.horizon is not None and t + 1 == chain.horizon
         seen: set[bytes] = set()
+        rewards = stage.rewards[:, stage.part(place)] @ part
         for a in range(chain.num_actions):
-            led, reward = chain.move(part, a), self._reward(part, a)
-            same = led.key() + np.float64(reward).tobytes()
+            led = [] if last else [(k, part @ way) for k, way in stage.branch(place, a)]
+            same = np.float64(rewards[a]).tobytes() + b"".join(
+                k.to_bytes(4, "little") + np.rint(np.ldexp(m, PLACES)).tobytes() for k, m in led
+            )
             if same in seen:
+                self._blurred(sum(len(m) for _, m in led))
                 continue
             seen.add(same)
-            choice = line.choice if self.by_time else (*line.choice, (int(chain.context[part.nodes[0]]), a))
-            accrued = line.accrued + gamma**line.stage * reward
-            following = (*line.following, led)
-            if not rest:
-                self.enter(line.stage + 1, accrued, _joined(following), choice)
-                continue
-            promise = line.promise + self.bound.after(self._left(line.stage), here, a) - reward
-            self._push(line.stage, accrued, rest, following, promise, choice)
+            following = dict(line.following)
+            for k, more in led:
+                value = self.ahead(t + 1, k, more)
+                if k in following:
+                    before, known = following[k]
+                    more = before + more
+                    value = min(known + value, self.ahead(t + 1, k, more))
+                following[k] = more, value
+            accrued = line.accrued + chain.gamma**t * float(rewards[a])
+            taken = (*line.taken, (int(stage.contexts[place]), a)) if chain.timed else ()
+            if rest:
+                self._push(t, accrued, rest, following, taken)
+            else:
+                self.enter(t + 1, accrued, following, taken)
+
+    def _blurred(self, entries: int) -> None:
+        """Two measures with so many entries were taken for one."""
+        self.blur = max(self.blur, self.chain.scale * entries * 2.0**-PLACES)
 
     def _push(
-        self, stage: int, accrued: float, waiting: tuple[Measure, ...], following: tuple[Measure, ...],
-        promise: float, choice: tuple[tuple[int, int], ...],
+        self, t: int, accrued: float, waiting: tuple[tuple[int, np.ndarray, float], ...],
+        following: dict[int, tuple[np.ndarray, float]], taken: tuple[tuple[int, int], ...],
     ) -> None:  # fmt: skip
-        ahead = sum(self.bound.value(self._left(stage), self._lumped(part)) for part in waiting) + promise
-        bound = accrued + self.chain.criterion.gamma**stage * ahead
+        gamma = self.chain.gamma
+        ahead = math.fsum(value for _, _, value in waiting)
+        ahead += gamma * math.fsum(value for _, value in following.values())
+        bound = accrued + gamma**t * ahead
         if bound <= self.best + self.slack:
-            self._give_up(bound)
+            self.closed = max(self.closed, bound)
             return
-        priority = (-bound, -float(stage) + len(waiting) / (self.chain.contexts + 1.0), next(self._count))
-        heapq.heappush(self.open, _Line(priority, stage, accrued, waiting, following, promise, choice))
-
-    def _left(self, stage: int) -> int | None:
-        """Steps to go before action `stage`."""
-        horizon = self.chain.criterion.horizon
-        return None if horizon is None else horizon - stage
-
-    def _reward(self, part: Measure, action: int) -> float:
-        return float(self.chain.R[action][part.nodes] @ part.weights)
-
-    def _lumped(self, part: Measure) -> np.ndarray:
-        """The measure on the states of the bound's model."""
-        place = self.lump[part.nodes]
-        return np.bincount(place[place >= 0], part.weights[place >= 0], self.bound.model.num_states)
-
-    def _ahead(self, stage: int, measure: Measure) -> float:
-        """The bound from a stage on, the contexts of which may each be remembered from there."""
-        left = self._left(stage)
-        if left == 0:
-            return 0.0
-        return sum(self.bound.value(left, self._lumped(part)) for part in self.chain.split(measure))
-
-    def _give_up(self, bound: float) -> None:
-        """Close a line for good: no policy in it earns more than this."""
-        self.beyond = max(self.beyond, bound)
-
-    def _finish(self, accrued: float, given: dict[int, int]) -> None:
-        """A complete policy; one decided by context alone is evaluated over its whole run."""
-        value, filled = accrued, None
-        if not self.by_time:
-            filled = np.zeros(self.chain.contexts, dtype=np.int64)
-            filled[list(given)] = list(given.values())
-            value = self.chain.evaluate(self.chain.policy(filled))
-        if value > self.best:
-            self.best, self.choice = value, filled
-
-    def _closed(self, given: dict[int, int], measure: Measure) -> bool:
-        """Whether everything that can still be reached has an action, so that the policy is complete."""
-        chain = self.chain
-        if chain.criterion.horizon is not None:
-            return False
-        seen: set[int] = set()
-        frontier = measure.nodes[chain.alive[measure.nodes]]
-        while len(frontier):
-            seen.update(frontier.tolist())
-            led = []
-            for node in frontier.tolist():
-                action = given.get(int(chain.context[node]), -1)
-                if action < 0:
-                    return False
-                P = chain.P[action]
-                led.append(P.indices[P.indptr[node] : P.indptr[node + 1]])
-            reached = np.unique(np.concatenate(led))
-            frontier = np.array(
-                [n for n in reached[chain.alive[reached]].tolist() if n not in seen], dtype=np.int64
-            )
-        return True
-
-    def _is_worse(
-        self, stage: int, accrued: float, measure: Measure, choice: tuple[tuple[int, int], ...]
-    ) -> bool:
-        """Whether another line reached the same measure, with the same actions given, and earned no less."""
-        key = measure.key() if self.by_time else measure.key() + repr(sorted(choice)).encode()
-        known = self._met.get((stage, key))
-        if known is not None and known >= accrued:
-            return True
-        self._met[stage, key] = accrued
-        return False
+        priority = (-bound, -t, len(waiting), next(self._count))
+        heapq.heappush(self.open, _Line(priority, t, accrued, waiting, following, taken))
 
 
 def decide(
     chain: ContextChain,
     bound: RecallBound,
-    lump: np.ndarray,
+    origin: np.ndarray,
     *,
-    by_time: bool,
     known: float,
     gap: float,
     seconds: float,
 ) -> Decisions:
-    """The best deterministic decisions by context, or by context and time (`by_time`), within `seconds`.
+    """The best decisions by context and time, within `seconds`.
 
     `known`: a value below which nothing is looked for; lines that promise at most `gap` more than the best are closed,
-    with their bound kept. When time is over `upper` is the best bound of the open lines,
-    which is valid.
+    with their bound kept. When time is over `upper` is the best bound of the open lines, which is valid.
     """
-    search = _Search(chain, bound, lump, by_time, gap)
-    search.best = known
+    search = _Search(chain, bound, origin, known, gap)
     end = time.perf_counter() + seconds
-    nodes = np.flatnonzero(chain.start)
-    search.enter(0, 0.0, Measure(nodes, chain.start[nodes]), ())
-    while search.open and len(search.open) < MAX_LINES and time.perf_counter() < end:
-        if -search.open[0].priority[0] <= max(search.best, search.beyond) + search.slack:
+    parts = chain.stage(0).split(chain.start) if chain.stages else {}
+    search.enter(0, 0.0, {k: (part, search.ahead(0, k, part)) for k, part in parts.items()}, ())
+    while search.open:
+        top = -search.open[0].priority[0]
+        if top <= max(search.best + search.slack, search.closed):
+            break
+        if time.perf_counter() > end or len(search.open) > MAX_LINES:
             break
         search.expand(heapq.heappop(search.open))
     top = -search.open[0].priority[0] if search.open else -math.inf
-    return Decisions(max(top, search.best, search.beyond), search.best, search.choice)
-
-
-def _joined(parts: tuple[Measure, ...]) -> Measure:
-    """The sum of measures."""
-    return Measure.of(np.concatenate([p.nodes for p in parts]), np.concatenate([p.weights for p in parts]))
+    choice = None
+    if search.taken is not None and chain.timed:
+        choice = np.zeros(chain.contexts, dtype=np.int64)
+        for c, a in search.taken:
+            choice[c] = a
+    upper = max(top, search.best, search.closed) + search.blur * (search.deepest + 1)
+    return Decisions(upper, search.best, choice)

@@ -7,21 +7,24 @@ can follow; else the fast informed bound, which is valid anywhere.
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from pomdp.criterion import Criterion
 from pomdp.model import POMDP
 
 # Measures agree when their shares agree to so many binary places.
-PLACES = 45
+PLACES = 40
 # So many measures of one number of steps are expanded exactly before the informed bound takes over.
-BUDGET = 60_000
-# Without a horizon: so many measures may follow one for it to be solved exactly, and so many failures are borne;
-# then the recursion looks a few steps ahead.
-CLOSURE, FAILURES, ENDLESS_DEPTH = 400, 3, 3
+BUDGET = 40_000
+# Without a horizon so many measures that can follow the first one are solved for at once, and fewer for later ones;
+# beyond them the informed bound holds.
+WALK, LATER = 300, 30
 SWEEPS = 2_000
+# With more steps to go than this the recursion is not begun.
+DEEPEST = 100
 
 _Moves = list[tuple[float, list[tuple[float, bytes]]]]
 
@@ -30,107 +33,93 @@ class RecallBound:
     """`value(left, measure)`: no less than what `left` more steps (None: a run without end) can earn.
 
     A measure is a vector `[S]` over the states of `model` of any mass, every action's observation being seen and
-    remembered from there on.
+    remembered from there on. After the time `deadline` nothing new is expanded.
     """
+
+    deadline = math.inf
 
     def __init__(self, model: POMDP, criterion: Criterion) -> None:
         self.model, self.criterion = model, criterion
         self.scale = float(np.max(np.abs(model.R))) * criterion.scale
-        self._budget, self._failures = BUDGET, FAILURES
+        self._budget = BUDGET
         self._known: dict[tuple[int, bytes], float] = {}
         self._endless: dict[bytes, float] = {}
         self._informed: list[np.ndarray] = []
         # Two measures of one key differ by less than this share of their mass in what they earn.
         self._slack = self.scale * 2.0 ** (2 - PLACES) * model.num_states
-        self._columns = [Z.tocsc() for Z in model.Z]
-        self._transposed = [T.T.tocsr() for T in model.T]
+        self._kernel, self._starts, self._acted, self._reached = _joint(model)
 
     def value(self, left: int | None, measure: np.ndarray) -> float:
         """The bound for a measure `[S]`."""
         if left is not None:
-            return self._finite(left, measure)
-        if not measure.any():
-            return 0.0
-        if self._failures > 0:
-            known = self._closed(measure)
-            if known is not None:
-                return known
-        return self._finite(ENDLESS_DEPTH, measure)
-
-    def after(self, left: int | None, measure: np.ndarray, action: int) -> float:
-        """The bound where `action` is done now."""
-        rest = None if left is None else left - 1
-        later = 0.0 if rest == 0 else sum(self.value(rest, part) for part in self.successors(measure, action))
-        return float(self.model.R[action] @ measure) + self.criterion.gamma * later
-
-    def successors(self, measure: np.ndarray, action: int) -> list[np.ndarray]:
-        """The unnormalised measure `[S]` after each observation of positive probability."""
-        reached = self._transposed[action] @ measure
-        Z = self._columns[action]
-        masses = reached @ self.model.Z[action]
-        parts = []
-        for o in np.flatnonzero(masses > 0.0):
-            span = slice(Z.indptr[o], Z.indptr[o + 1])
-            part = np.zeros(len(measure))
-            part[Z.indices[span]] = reached[Z.indices[span]] * Z.data[span]
-            parts.append(part)
-        return parts
-
-    def _finite(self, depth: int, measure: np.ndarray) -> float:
-        """Recursion over `depth` steps; with a horizon these are all that are left."""
+            return self._finite(left, measure) if left <= DEEPEST else self._bound(left, measure)
         mass = float(measure.sum())
-        endless = self.criterion.horizon is None
-        if mass == 0.0 or (depth == 0 and not endless):
+        if mass == 0.0:
             return 0.0
-        if depth == 0:
-            return self._bound(0, measure)
-        key = (depth, _key(measure))
+        key = _key(measure)
+        if key not in self._endless:
+            room = min(LATER if self._endless else WALK, self._budget)
+            if room <= 0 or time.perf_counter() > self.deadline:
+                return self._bound(0, measure)
+            self._endless.update(self._iterate(*self._walk(measure / mass, room)))
+        return mass * self._endless[key]
+
+    def successors(self, measure: np.ndarray) -> list[list[np.ndarray]]:
+        """For each action the unnormalised measures `[S]` after the observations of positive probability."""
+        led = self._kernel @ measure
+        masses = np.add.reduceat(led, self._starts[:-1])
+        found: list[list[np.ndarray]] = [[] for _ in range(self.model.num_actions)]
+        for i in np.flatnonzero(masses > 0.0):
+            span = slice(self._starts[i], self._starts[i + 1])
+            part = np.zeros(len(measure))
+            part[self._reached[span]] = led[span]
+            found[self._acted[i]].append(part)
+        return found
+
+    def _finite(self, left: int, measure: np.ndarray) -> float:
+        """Recursion over the `left` steps that there are."""
+        mass = float(measure.sum())
+        if mass == 0.0 or left == 0:
+            return 0.0
+        key = (left, _key(measure))
         known = self._known.get(key)
         if known is None:
-            if self._budget <= 0:
-                return self._bound(depth, measure)
+            if self._budget <= 0 or time.perf_counter() > self.deadline:
+                return self._bound(left, measure)
             self._budget -= 1
             unit = measure / mass
             known = -math.inf
-            for a in range(self.model.num_actions):
-                later = sum(self._finite(depth - 1, part) for part in self.successors(unit, a))
+            parts = self.successors(unit) if left > 1 else [[]] * self.model.num_actions
+            for a, following in enumerate(parts):
+                later = sum(self._finite(left - 1, part) for part in following)
                 known = max(known, float(self.model.R[a] @ unit) + self.criterion.gamma * later)
             known += self._slack
             self._known[key] = known
         return mass * known
 
-    def _closed(self, measure: np.ndarray) -> float | None:
-        """The bound without an end where few measures can follow; None where they are many."""
-        first = _key(measure)
-        if first not in self._endless:
-            walked = self._walk(measure / measure.sum())
-            if walked is None:
-                self._failures -= 1
-                return None
-            self._endless.update(self._iterate(walked))
-        return float(measure.sum()) * self._endless[first]
-
-    def _walk(self, measure: np.ndarray) -> dict[bytes, _Moves] | None:
-        """Each measure that can follow, by key: for each action its reward and what follows, with probabilities."""
+    def _walk(self, measure: np.ndarray, room: int) -> tuple[dict[bytes, _Moves], dict[bytes, float]]:
+        """Measures that can follow, `room` at most, the nearest first, by key: for each action its reward and what
+        comes next, with probabilities. Beside them the bounds of those that were met but not followed.
+        """
         found: dict[bytes, _Moves] = {}
         waiting = {_key(measure): measure}
-        while waiting:
-            key, unit = waiting.popitem()
-            if len(found) >= CLOSURE:
-                return None
+        while waiting and len(found) < room:
+            key = next(iter(waiting))
+            unit = waiting.pop(key)
             found[key] = []
-            for a in range(self.model.num_actions):
+            for a, following in enumerate(self.successors(unit)):
                 reached = []
-                for part in self.successors(unit, a):
+                for part in following:
                     p, child = float(part.sum()), _key(part)
                     reached.append((p, child))
                     if child not in found and child not in self._endless:
                         waiting.setdefault(child, part / p)
                 found[key].append((float(self.model.R[a] @ unit), reached))
-        return found
+        self._budget -= len(found)
+        return found, {key: self._bound(0, unit) + self._slack for key, unit in waiting.items()}
 
-    def _iterate(self, walked: dict[bytes, _Moves]) -> dict[bytes, float]:
-        """Values of a closed set of measures by iteration from above, so that every sweep is valid."""
+    def _iterate(self, walked: dict[bytes, _Moves], edge: dict[bytes, float]) -> dict[bytes, float]:
+        """Values of the measures walked by iteration from above, so that every sweep is valid."""
         A, gamma = self.model.num_actions, self.criterion.gamma
         number = {key: i for i, key in enumerate(walked)}
         rows, columns, data = [], [], []
@@ -144,7 +133,8 @@ class RecallBound:
                         columns.append(number[child])
                         data.append(p)
                     else:
-                        rewards[number[key], a] += gamma * p * self._endless[child]
+                        known = edge[child] if child in edge else self._endless[child]
+                        rewards[number[key], a] += gamma * p * known
         move = csr_array((data, (rows, columns)), shape=(rewards.size, len(walked)))
         values = np.full(len(walked), float(self.model.R.max()) / (1.0 - gamma))
         for _ in range(SWEEPS):
@@ -208,6 +198,26 @@ class _Groups:
         """`[S]` sum over observations of the best next action's expected `table` `[A, S]`."""
         parts = np.add.reduceat(self._data * table[:, self._columns], self._starts, axis=1)
         return np.bincount(self._rows, parts.max(axis=0), self._states)
+
+
+def _joint(model: POMDP) -> tuple[csr_array, np.ndarray, np.ndarray, np.ndarray]:
+    """P(s', o | s, a) as a matrix with a row for each possible (a, o, s'), in that order, and a column for each s.
+
+    Also where each (a, o) starts, with the end after the last; its action; and the s' of each row.
+    """
+    S, O = model.num_states, model.num_observations
+    blocks, keys = [], []
+    for a in range(model.num_actions):
+        Z = model.Z[a].tocoo()
+        order = np.lexsort((Z.row, Z.col))
+        keys.append((a * O + Z.col[order].astype(np.int64)) * S + Z.row[order])
+        weight = csr_array((Z.data[order], (np.arange(Z.nnz), Z.row[order])), shape=(Z.nnz, S))
+        blocks.append(csr_array(weight @ csr_array(model.T[a].T)))
+    kernel, key = csr_array(vstack(blocks)), np.concatenate(keys)
+    kept = np.diff(kernel.indptr) > 0
+    kernel, key = csr_array(kernel[kept]), key[kept]
+    pairs, starts = np.unique(key // S, return_index=True)
+    return kernel, np.append(starts, len(key)), pairs // O, key % S
 
 
 def _key(measure: np.ndarray) -> bytes:
