@@ -7,6 +7,7 @@ more are left out, so that rows sum to at most 1 and a run that must end has a h
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,12 +21,12 @@ from pomdp.model import POMDP, ModelError
 
 # Up to this many nodes an endless chain is a dense array.
 DENSE_NODES = 200
-# Up to this many nodes a factorisation is faster than iterating, and serves value and visits alike.
-FACTOR_NODES = 3_000
+# A sparse endless chain is swept until so small a share is left, where that takes no more sweeps than this; factors of
+# a chain that mixes fill up.
+NEGLIGIBLE = 1e-14
+MAX_SWEEPS = 2_000
 # Steps followed to see whether every run ends by itself.
 LONGEST_RUN = 500
-# Visits without a horizon are summed until this share is left.
-NEGLIGIBLE = 1e-12
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -195,14 +196,14 @@ class ContextChain:
         if isinstance(transition, np.ndarray):
             inverse = np.linalg.inv(np.eye(n) - self.gamma * transition)
             return inverse @ rewards, self.start @ inverse
-        if n <= FACTOR_NODES:
+        sweeps = 1 if self.gamma == 0.0 else math.ceil(math.log(NEGLIGIBLE) / math.log(self.gamma))
+        if sweeps > MAX_SWEEPS:
             factors = splu(csc_array(eye_array(n) - self.gamma * transition))
             return factors.solve(rewards), factors.solve(self.start, trans="T")
-        values = solve(lambda v: transition @ v, rewards, self.gamma, lambda: transition).values
-        visits, term = self.start.copy(), self.start
-        while term.sum() > NEGLIGIBLE:
-            term = self.gamma * (term @ transition)
-            visits = visits + term
+        values, visits, backward = rewards, self.start, csr_array(transition.T)
+        for _ in range(sweeps):
+            values = rewards + self.gamma * (transition @ values)
+            visits = self.start + self.gamma * (backward @ visits)
         return values, visits
 
     @cached_property
