@@ -1,7 +1,7 @@
 """Base: what a constructor reads of the model that it wraps, and its arguments at the door; imports kernel.
 
-A state in which the run is over (every action leaves it with reward 0) is never wrapped: nobody calls a tool
-there, so it times out, counts, warns and charges no more.
+A state in which the run is over (nothing is earned or lost any more, whatever is done) is never wrapped: nobody calls
+a tool there, so it times out, counts, warns and charges no more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from harnesses.kernel import Kernel, Outcome, of_model, tabulate
 from pomdp.model import POMDP, ModelError
-from pomdp.rational import RationalMatrix, read_rational
+from pomdp.rational import read_rational
 
 ZERO, ONE = Fraction(0), Fraction(1)
 ERROR, TIMEOUT, DENIED, STOPPED = "error", "timeout", "denied", "stopped"
@@ -31,13 +31,22 @@ class Base:
 
     @cached_property
     def over(self) -> frozenset[int]:
-        """The states that every action leaves unchanged with certainty and with reward 0, compared exactly."""
+        """The states from which on nothing is earned or lost whatever is done, decided exactly.
+
+        An absorbing end is one; where its last result has entered the state, so are all its copies.
+        """
         exact, S = self.model.exact, self.model.num_states
-        still = np.ones(S, dtype=bool)
-        still[exact.R.indices] = False
-        for matrix in exact.T:
-            still &= _loops(matrix)
-        return frozenset(np.flatnonzero(still).tolist())
+        over = np.ones(S, dtype=bool)
+        over[exact.R.indices] = False
+        while True:
+            before = over.copy()
+            for matrix in exact.T:
+                leaves = np.zeros(S, dtype=bool)
+                rows = np.repeat(np.arange(S), np.diff(matrix.indptr))
+                leaves[rows[~before[matrix.indices]]] = True
+                over &= ~leaves
+            if np.array_equal(over, before):
+                return frozenset(np.flatnonzero(over).tolist())
 
     def moves(self, state: int, action: int) -> dict[int, Fraction]:
         """T(.|state, action)."""
@@ -79,13 +88,6 @@ class Base:
             number += 1
             candidate = f"{name}-{number}"
         return candidate
-
-
-def _loops(matrix: RationalMatrix) -> np.ndarray:
-    """Mask of the rows whose one entry is on the diagonal."""
-    single = np.diff(matrix.indptr) == 1
-    first = matrix.indices[np.minimum(matrix.indptr[:-1], len(matrix.indices) - 1)]
-    return single & (first == np.arange(matrix.shape[0]))
 
 
 def chosen(names: Sequence[str], patterns: str | Sequence[str], noun: str, joiner: str) -> tuple[int, ...]:
