@@ -139,7 +139,8 @@ def remedy_of(
     """The advice for a kind of loss, with the pins of the deciding events tried where content was removed."""
     graph = found.graph
     events = list(dict.fromkeys("/".join(history[i]) for i in differing for history in histories))
-    advice = ADVICE[loss].format(event=events[0])
+    first = dict.fromkeys("/".join(history[differing[0]]) for history in histories)
+    advice = ADVICE[loss].format(event=" or ".join(first))
     if loss == "formatting":
         return Remedy(advice)
     tries = [*events[:MAX_PINS], *([",".join(events)] if len(events) > 1 else [])]
