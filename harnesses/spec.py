@@ -104,16 +104,40 @@ def is_spec(text: str) -> bool:
 def read_spec(path: str | Path) -> Spec:
     """The spec in a file. ModelError names the file and the entry; OSError where it cannot be read."""
     path = Path(path)
-    if path.stat().st_size > MAX_BYTES:
-        raise ModelError(f"{path}: {path.stat().st_size} bytes are no spec; at most {MAX_BYTES} are read")
-    try:
-        data = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path}: not TOML: {error}") from None
+    data = _document(path)
     try:
         return parse_spec(data, path.parent)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
+
+
+def read_memo(path: str | Path) -> tuple[Mapping[str, Any], Spec | None]:
+    """What `hpomdp memo` reads: the document, and the spec in it where it has a task. Raises as `read_spec` does."""
+    path = Path(path)
+    data = _document(path)
+    try:
+        return data, memo_spec(data, path.parent)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+def memo_spec(data: Mapping[str, Any], folder: Path = Path()) -> Spec | None:
+    """The spec behind a memo: none without a task, and a context map, which no memo looks at, may be left out."""
+    if "task" not in data:
+        _known(data, ("memo",), "a spec without a task")
+        return None
+    named = "context" in data or "context" in _table(data.get("harness", {}), "harness")
+    return parse_spec(data if named else {**data, "context": "null"}, folder)
+
+
+def _document(path: Path) -> Mapping[str, Any]:
+    """The TOML in a file. ModelError names the file."""
+    if path.stat().st_size > MAX_BYTES:
+        raise ModelError(f"{path}: {path.stat().st_size} bytes are no spec; at most {MAX_BYTES} are read")
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path}: not TOML: {error}") from None
 
 
 def parse_spec(data: Mapping[str, Any], folder: Path = Path()) -> Spec:
