@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pomdp.cli_simulate import add_simulate
 
 if TYPE_CHECKING:
-    from pomdp.bounds import Solution
+    from pomdp.bounds import Feedback, Solution
     from pomdp.criterion import Criterion
     from pomdp.interval import Interval
     from pomdp.model import POMDP
@@ -115,22 +115,14 @@ def _solve(args: argparse.Namespace) -> int:
 
 def _feedback(args: argparse.Namespace) -> int:
     from pomdp.bounds import feedback
-    from pomdp.bounds.workflow import branching, solve_workflow
+    from pomdp.bounds.workflow import branching
 
     model, criterion = _question(args)
-    names = (
-        None
-        if args.branch_on is None
-        else [name.strip() for name in args.branch_on.split(",") if name.strip()]
-    )
+    names = _names(args.branch_on)
     branching(model, names or ())  # names are refused before any work is done
     with _progress(args, "W, V*", args.time) as report:
         found = feedback(model, criterion, **_effort(args, report))
-    workflow = None
-    if names is not None:
-        with _progress(args, "W_N", args.time) as report:
-            solved = solve_workflow(model, criterion, names, **_effort(args, report))
-        workflow = solved.interval.between(found.open_loop, found.optimal)
+    drawn = None if names is None else _workflow(args, model, criterion, names, found)
     written = {
         "V*": _write_certificate(found.closed, args.certificate),
         "W": _write_certificate(found.open, args.certificate and _beside(args.certificate)),
@@ -155,10 +147,33 @@ def _feedback(args: argparse.Namespace) -> int:
         ("W, best open loop", found.open_loop),
         ("V_f = V* - W", found.value_of_feedback),
     ]
-    if workflow is not None:
+    runs = [found.open, found.closed]
+    if drawn is not None:
+        workflow = drawn.interval.between(found.open_loop, found.optimal)
         result["workflow"] = workflow.json()
-        rows.insert(2, (f"W_N, on {args.branch_on}", workflow))
-    return _print(args, result, rows, [found.open, found.closed], written)
+        result["ended"]["workflow"] = drawn.ended
+        rows.insert(2, (f"W_N, on {args.branch_on or 'nothing'}", workflow))
+        runs.append(drawn)
+    return _print(args, result, rows, runs, written)
+
+
+def _names(text: str | None) -> list[str] | None:
+    """The names in `O1,O2`; None where the option was not given."""
+    return None if text is None else [name for name in map(str.strip, text.split(",")) if name]
+
+
+def _workflow(
+    args: argparse.Namespace, model: POMDP, criterion: Criterion, names: list[str], found: Feedback
+) -> Solution:
+    """Bounds on W_N; short where Ctrl-C ended the searches before it."""
+    from pomdp.bounds.feedback import INTERRUPTED_SECONDS
+    from pomdp.bounds.workflow import solve_workflow
+
+    with _progress(args, "W_N", args.time) as report:
+        effort = _effort(args, report)
+        if "interrupt" in (found.open.ended, found.closed.ended):
+            effort["time_limit"] = INTERRUPTED_SECONDS
+        return solve_workflow(model, criterion, names, **effort)
 
 
 def _check(args: argparse.Namespace) -> int:

@@ -93,6 +93,30 @@ def test_feedback_answers_in_json(ask):
     assert found["plan"] == {"prefix": ["listen"] * 3, "cycle": []}
 
 
+def test_feedback_answers_for_the_workflow_that_branches_at_named_observations(ask):
+    repair = ["feedback", "library:repo_repair", "--gap", "1e-6"]
+    found = answer(ask, *repair, "--branch-on", "fails-in-0, fails-in-1")
+    assert is_interval(found["workflow"])
+    assert found["workflow"]["lower"] <= 0.4 <= found["workflow"]["upper"] < 0.40001
+    assert found["ended"]["workflow"] == "gap" and found["open_loop"]["lower"] <= 0.2
+    assert "workflow" not in answer(ask, *repair)
+    code, out, _ = ask(*repair, "--branch-on", "fails-in-0")
+    assert code == 0 and "  W_N, on fails-in-0 " in out
+
+
+@pytest.mark.parametrize(("names", "same"), [("", "open_loop"), ("hear-left", "optimal")])
+def test_branching_at_nothing_is_the_open_loop_and_at_one_of_two_the_closed(ask, names, same):
+    found = answer(ask, "feedback", "tiger.pomdp", *THREE, "--gap", "1e-6", "--branch-on", names)
+    assert found["workflow"]["lower"] <= found[same]["upper"] + 1e-12
+    assert found[same]["lower"] <= found["workflow"]["upper"] + 1e-12
+
+
+def test_an_unknown_observation_is_refused_with_near_names_before_any_work(ask, monkeypatch):
+    monkeypatch.setattr("pomdp.bounds.feedback", None)
+    code, out, err = ask("feedback", "tiger.pomdp", "--branch-on", "hear-lef")
+    assert (code, out) == (2, "") and "hear-lef" in err and "hear-left" in err and err.count("\n") == 1
+
+
 def test_a_horizon_keeps_the_files_discount(ask):
     found = answer(ask, "solve", "tiger.pomdp", "--horizon", "3", "--gap", "1e-6")
     assert found["discount"] == 0.95
@@ -206,6 +230,7 @@ BAD = {
     "no folder for the certificate": [*SOLVE, "--certificate", "absent/c.json"],
     "a folder for the certificate": [*SOLVE, "--certificate", "."],
     "feedback without a folder": ["feedback", "tiger.pomdp", "--certificate", "absent/c.json"],
+    "branching at nothing known": ["feedback", "tiger.pomdp", "--branch-on", "hear-nothing"],
     "unknown option": [*SOLVE, "--speed", "3"],
     "check without a file": ["check", "absent.json", "tiger.pomdp"],
     "check of a folder": ["check", ".", "tiger.pomdp"],
