@@ -96,7 +96,15 @@ def attribute(case: Case, announce: Callable[[str], None] | None = None) -> Attr
     for text, compute in parts:
         say(text)
         found.append(compute())
-    return Attribution(*found)
+    task, inner, best, achieved = found
+    # J <= Vo <= V*(M_0): rounding must not lift an upper end above the next, or the parts would not sum to the total.
+    best = _capped(best, inner.upper)
+    return Attribution(task, inner, best, _capped(achieved, best.upper))
+
+
+def _capped(interval: Interval, most: float) -> Interval:
+    """The part at or below `most`, for a quantity known never to be above it; a point where that is empty."""
+    return Interval(min(interval.lower, most), min(interval.upper, most), interval.certified)
 
 
 def changed_parts(first: Harness, second: Harness) -> tuple[str, ...]:

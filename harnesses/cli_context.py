@@ -86,6 +86,8 @@ def _specs(args: argparse.Namespace) -> list[tuple[str, Spec]]:
     from pomdp.model import ModelError
 
     maps: Sequence[str] = args.maps
+    if args.smallest and maps:
+        raise ModelError("--smallest asks about the task, not about a map; leave out --map, or ask twice")
     recipes = [parse_map(text) for text in maps]
     if not is_spec(args.model):
         if not maps and not args.smallest:

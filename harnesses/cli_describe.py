@@ -94,7 +94,14 @@ def _text(case: Case, found: Description) -> str:
     ]
     witness = found.sufficiency.decisive or found.sufficiency.witness
     lines += ["", f"Context loss V*(M_0) - Vo: {found.loss}"]
-    lines += [witness.text()] if witness else ["The context map confuses no two histories of equal length."]
+    if witness is not None:
+        lines.append(witness.text())
+    elif found.sufficiency.sufficient:
+        lines.append("The context map confuses no two histories of equal length.")
+    else:
+        lines.append(
+            f"No confused pair in histories of up to {found.sufficiency.depth} pairs; longer ones: undecided."
+        )
     lines.append("")
     if found.coarser is None:
         lines.append("Every action of the task is exposed as it is.")

@@ -63,14 +63,22 @@ def table(rows: list[list[Any]]) -> str:
 
 
 def _positive(text: str) -> float:
-    value = float(text)
-    if not (value > 0 and math.isfinite(value)):
+    value = _number(text)
+    if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return value
 
 
 def _nonnegative(text: str) -> float:
-    value = float(text)
-    if not (value >= 0 and math.isfinite(value)):
+    value = _number(text)
+    if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not a number >= 0")
     return value
+
+
+def _number(text: str) -> float:
+    """The number, or nan, which is in no range."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

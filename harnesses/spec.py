@@ -80,10 +80,16 @@ class Spec:
         return replace(self, harness=harness)
 
     def asked(self, discount: str | None, horizon: int | None) -> Spec:
-        """The same spec with what a command line counts in its place, where it says so."""
+        """The same spec with the discount or horizon of a command line in place of its own; the other one stays."""
         if discount is None and horizon is None:
             return self
-        return replace(self, criterion=Criterion.of(self.task, discount, horizon))
+        own = self.criterion
+        criterion = Criterion.of(
+            self.task,
+            own.discount if discount is None else discount,
+            own.horizon if horizon is None else horizon,
+        )
+        return replace(self, criterion=criterion)
 
     def json(self) -> dict[str, Any]:
         """What was asked, for the head of every command's output."""
@@ -132,11 +138,17 @@ def memo_spec(data: Mapping[str, Any], folder: Path = Path()) -> Spec | None:
 
 def _document(path: Path) -> Mapping[str, Any]:
     """The TOML in a file. ModelError names the file."""
-    if path.stat().st_size > MAX_BYTES:
-        raise ModelError(f"{path}: {path.stat().st_size} bytes are no spec; at most {MAX_BYTES} are read")
+    with path.open("rb") as file:
+        raw = file.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise ModelError(
+            f'{path}: more than {MAX_BYTES} bytes are no spec; give one such as task = "library:flip:3"'
+        )
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ModelError(f"{path}: not TOML: it is no text in UTF-8") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ModelError(f"{path}: not TOML: {error}") from None
 
 
@@ -149,7 +161,7 @@ def parse_spec(data: Mapping[str, Any], folder: Path = Path()) -> Spec:
     text = data["task"] if isinstance(data["task"], str) else task.name
     given = _parts(data)
     try:
-        context = parse_map(given["context"])
+        context = parse_map(_texts(given["context"]))
     except ModelError as error:
         raise ModelError(f"context: {error}") from None
     tools, control, loop = (_constructors(given[name], name) for name in ("tools", "control", "loop"))
@@ -230,6 +242,17 @@ def _parts(data: Mapping[str, Any]) -> dict[str, Any]:
     return {name: both.get(name, []) for name in PARTS}
 
 
+def _texts(given: Any) -> str | list[str]:
+    """A context map: a text, or a list of texts."""
+    texts = given if isinstance(given, list) else [given]
+    wrong = next((text for text in texts if not isinstance(text, str)), None) if texts else given
+    if wrong is not None:
+        raise ModelError(
+            f'{wrong!r} is no map; give a text such as "last:2" or a list such as ["last:1", "counter"]'
+        )
+    return given
+
+
 def _constructors(given: Any, part: str) -> tuple[Part, ...]:
     """One part's constructors from a text, a table, a list of these, or a table name -> arguments."""
     if isinstance(given, Mapping) and "name" not in given:
@@ -275,7 +298,7 @@ def _model(given: Any) -> StatelessModel:
         kind,
         temperature,
         {str(k): _text(v, f"model.rules.{k}") for k, v in rules.items()},
-        table.get("otherwise"),
+        None if table.get("otherwise") is None else _text(table["otherwise"], "model.otherwise"),
     )
 
 
