@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from harnesses.harness import Induced
+from harnesses.kernel import MAX_STATES
 from harnesses.lookahead import Lookahead
 from harnesses.models import (
     bayes_scores,
@@ -27,11 +28,15 @@ from pomdp.model import POMDP
 
 @dataclass(frozen=True)
 class Effort:
-    """How far each bound is pursued: a width, and seconds of search for each of V*(M), V*(M_0) and Vo."""
+    """How far each bound is pursued: a width, and seconds of search for each of V*(M), V*(M_0) and Vo.
+
+    `max_states`: an induced POMDP of more raises TooManyStates.
+    """
 
     gap: float = 1e-6
     seconds: float = 20.0
     certify: bool = True
+    max_states: int = MAX_STATES
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +54,7 @@ class Case:
         """M_0 and M_H."""
         spec = self.spec
         also = spec.task.actions if spec.model.fixed else ()
-        return spec.harness.induce(spec.task, spec.criterion, spec.sizes, also)
+        return spec.harness.induce(spec.task, spec.criterion, spec.sizes, also, self.effort.max_states)
 
     @cached_property
     def task(self) -> Solution:

@@ -18,7 +18,7 @@ from harnesses.constructors import with_unexposed
 from harnesses.constructors.base import Base
 from harnesses.constructors.catalogue import UNEXPOSED_RANK, Part, joined
 from harnesses.context import Context, ContextMap, MapRecipe, Memory, Sizes, branches, require_horizon
-from harnesses.kernel import Kernel, of_model, tabulate
+from harnesses.kernel import MAX_STATES, Kernel, of_model, tabulate
 from pomdp.criterion import Criterion
 from pomdp.discounted import solve as solve_chain
 from pomdp.interval import Interval, round_down, round_up
@@ -74,11 +74,18 @@ class Harness:
             model = part.apply(model)
         return model
 
-    def induce(self, task: POMDP, criterion: Criterion, sizes: Sizes, also: Sequence[str] = ()) -> Induced:
+    def induce(
+        self,
+        task: POMDP,
+        criterion: Criterion,
+        sizes: Sizes,
+        also: Sequence[str] = (),
+        max_states: int = MAX_STATES,
+    ) -> Induced:
         """M_H for the histories that the criterion counts; `sizes` are the tokens of calls and results."""
         inner = self.inner(task, also)
         phi = self.context.bind(inner, criterion.horizon, sizes)
-        return induce(task, inner, phi, criterion, sizes)
+        return induce(task, inner, phi, criterion, sizes, max_states)
 
     def json(self) -> dict[str, object]:
         """The four parts as a spec writes them."""
@@ -165,12 +172,20 @@ class Induced:
         return weights / weights.sum(axis=1, keepdims=True)
 
 
-def induce(task: POMDP, inner: POMDP, phi: ContextMap, criterion: Criterion, sizes: Sizes) -> Induced:
+def induce(
+    task: POMDP,
+    inner: POMDP,
+    phi: ContextMap,
+    criterion: Criterion,
+    sizes: Sizes,
+    max_states: int = MAX_STATES,
+) -> Induced:
     """M_H = context(phi)(M_0), reachable part; with a horizon, its decision points alone.
 
     Where the run is over nobody is asked for an action, so all such states are one, with the observation `over`. That
     changes no value: what is known or done there earns nothing.
-    Raises ModelError where the map has no end of memories and the criterion no horizon.
+    Raises ModelError where the map has no end of memories and the criterion no horizon, TooManyStates beyond
+    `max_states`.
     """
     require_horizon(phi, criterion.horizon)
     base, fold, over = of_model(inner), _Fold(phi, inner.actions, sizes), Base(inner).over
@@ -202,7 +217,7 @@ def induce(task: POMDP, inner: POMDP, phi: ContextMap, criterion: Criterion, siz
         cost=inner.cost,
         ended=lambda state: state[0] in over,
     )
-    model = tabulate(kernel, horizon=criterion.horizon)
+    model = tabulate(kernel, horizon=criterion.horizon, max_states=max_states)
     number = {name: c for c, name in enumerate(model.observations)}
     of_memory = [number.get(fold.names[c], -1) for c in fold.shown]
     known = [places.get(name, (-1, -1)) for name in model.states]
@@ -254,7 +269,8 @@ class _Fold:
             c = self._context[context]
             self.shown.append(c)
             same = self.shown.count(c) if len(self.shown) < 1000 else number
-            self.labels.append(self.names[c] if same == 1 else f"{self.names[c]}~{number}")
+            # `~m`: contexts that read alike are numbered with `~` alone.
+            self.labels.append(self.names[c] if same == 1 else f"{self.names[c]}~m{number}")
         return number
 
     def _unused(self, text: str) -> str:

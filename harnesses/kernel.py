@@ -27,6 +27,10 @@ _ONE = Fraction(1)
 _BEYOND = -1  # stands for every state that is first reached when no action is left
 
 
+class TooManyStates(ModelError):
+    """A model whose reachable part is larger than was allowed."""
+
+
 @dataclass(frozen=True, eq=False)
 class Kernel:
     """A POMDP before it is tabulated: its states are whatever hashable values `start` and `step` name.
@@ -222,7 +226,7 @@ class _Exploration:
         t = self.index[state] = len(self.states)
         self.states.append(state)
         if t >= self._limit:
-            raise ModelError(
+            raise TooManyStates(
                 f"{self._kernel.name or 'the model'} reaches more than {self._limit} states; shorten the horizon, "
                 "a limit or the context, or raise max_states"
             )
