@@ -7,6 +7,7 @@ from typing import Any
 from harnesses.cli_attribute import add_attribute
 from harnesses.cli_context import add_context
 from harnesses.cli_describe import add_describe, spec_first
+from harnesses.cli_memo import add_memo
 
 
 def add_commands(subparsers: Any) -> None:
@@ -14,6 +15,7 @@ def add_commands(subparsers: Any) -> None:
     add_context(subparsers)
     add_attribute(subparsers)
     add_describe(subparsers)
+    add_memo(subparsers)
     simulate = subparsers.choices.get("simulate")
     if simulate is not None:
         simulate.set_defaults(handler=spec_first(simulate.get_default("handler")))
