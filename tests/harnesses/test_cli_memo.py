@@ -87,11 +87,11 @@ def test_a_spec_with_a_task_has_its_second_axis_computed(ask, harness):
 
 
 def test_a_distribution_of_tasks_is_evidence_for_the_fifth_axis(ask):
-    tasks = 'task = [{task = "library:repo_repair"}, {task = "library:repo_repair:3:2", weight = 2}]\n'
+    tasks = 'task = [{task = "library:ticket_routing"}, {task = "library:ticket_routing:0.8", weight = 2}]\n'
     code, out, err = ask("spec.toml", "--json", spec=tasks + ANSWERS + "tolerance = 0.1\n")
     assert (code, err) == (0, "")
     assert json.loads(out)["axes"][4]["evidence"] == {
-        "tasks": ["library:repo_repair", "library:repo_repair:3:2"]
+        "tasks": ["library:ticket_routing", "library:ticket_routing:0.8"]
     }
 
 
