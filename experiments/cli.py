@@ -1,4 +1,4 @@
-"""Commands `run`, `status`, `figures` and `reproduce`. Heavy imports stand inside the handlers.
+"""Commands `run`, `status`, `figures`, `reproduce` and `ablate`. Heavy imports stand inside the handlers.
 
 A study's parameters become options of `run` after the study's name: `hpomdp run STUDY --points 5`.
 """
@@ -12,6 +12,8 @@ import sys
 import typing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from experiments.cli_ablate import add_ablate
 
 if TYPE_CHECKING:
     from experiments.runner import Run
@@ -78,6 +80,8 @@ def add_commands(subparsers: Any) -> None:
     again.add_argument("--jobs", type=int, metavar="N", help="worker processes (default: all cores)")
     again.add_argument("--update", action="store_true", help="write the results instead of only comparing")
     again.set_defaults(handler=_reproduce)
+
+    add_ablate(subparsers)
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
