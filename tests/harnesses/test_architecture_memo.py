@@ -120,6 +120,12 @@ def test_several_agents_stay_subject_to_the_null_hypothesis():
     )
 
 
+def test_distinct_contexts_whose_coordination_is_not_worth_it_stay_with_one_agent():
+    subtasks = {"answer": "distinct", "coordination": "no", "why": "The sections refer to each other."}
+    found = memo(document("C", subtasks=subtasks))
+    assert found.decision.architecture == "single agent" and "not worth its cost" in found.reasons[2]
+
+
 def test_ticket_routing_is_a_workflow_by_its_lookup_table_and_not_by_an_open_loop():
     """Erratum 10: V_f = q + 2(1-q)/11 - c - 1/4 > 0, and nothing is left of it once the categories are branches."""
     worth = Fraction(9, 10) + Fraction(2, 110) - Fraction(1, 20) - Fraction(1, 4)
