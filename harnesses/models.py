@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from harnesses.context import Context
+from harnesses.context import Context, Message
 from harnesses.harness import Induced
 from harnesses.lookahead import Lookahead
 from pomdp.model import POMDP, ModelError
@@ -125,7 +126,8 @@ def naive_scores(induced: Induced, lookahead: Lookahead) -> np.ndarray:
     visible calls.
     """
     task, horizon = induced.task, induced.criterion.horizon
-    beliefs = np.array([visible_belief(task, context) for context in induced.contexts])
+    reader = _VisibleFilter(task)
+    beliefs = np.array([reader.read(context) for context in induced.contexts])
     calls = np.array([sum(m.role == "call" for m in context.messages) for context in induced.contexts])
     scores = np.full((induced.num_contexts, induced.model.num_actions), -np.inf)
     known = [
@@ -149,21 +151,55 @@ def visible_belief(task: POMDP, context: Context) -> np.ndarray:
     A call whose result is gone moves the belief without an observation; a result whose call is gone, a result that the
     task does not know, and one that is impossible at the belief so far are passed over.
     """
-    belief = task.start
-    action: int | None = None
-    for message in context.messages:
+    return _VisibleFilter(task).read(context)
+
+
+class _VisibleFilter:
+    """`visible_belief` of many contexts of one task: operators and beliefs after shared beginnings are kept."""
+
+    def __init__(self, task: POMDP) -> None:
+        self._task = task
+        self._moves = [csr_array(matrix.T) for matrix in task.T]
+        self._columns: dict[tuple[int, int], np.ndarray] = {}
+        self._known: dict[tuple[Message, ...], tuple[np.ndarray, int | None]] = {(): (task.start, None)}
+
+    def read(self, context: Context) -> np.ndarray:
+        """`[S]` the belief after the visible messages."""
+        messages = tuple(context.messages)
+        done = len(messages)
+        while messages[:done] not in self._known:
+            done -= 1
+        found = self._known[messages[:done]]
+        for i in range(done, len(messages)):
+            found = self._known[messages[: i + 1]] = self._after(*found, messages[i])
+        belief, action = found
+        return belief if action is None else self._moves[action] @ belief
+
+    def _after(
+        self, belief: np.ndarray, action: int | None, message: Message
+    ) -> tuple[np.ndarray, int | None]:
+        """Belief and call without an answer after one more message."""
         if message.role == "call":
-            action = _known(message.text, task.actions)
-        elif message.role == "stub" and action is not None:
-            belief, action = belief @ task.T[action], None
-        elif message.role == "result" and action is not None:
-            o = _known(message.text, task.observations)
-            if o is not None:
-                joint = (belief @ task.T[action]) * task.Z[action][:, [o]].toarray().ravel()
-                total = float(joint.sum())
-                belief = joint / total if total > 0.0 else belief
-            action = None
-    return belief
+            moved = belief if action is None else self._moves[action] @ belief
+            return moved, _known(message.text, self._task.actions)
+        if message.role not in ("stub", "result") or action is None:
+            return belief, action
+        moved = self._moves[action] @ belief
+        if message.role == "stub":
+            return moved, None
+        o = _known(message.text, self._task.observations)
+        if o is None:
+            return belief, None
+        joint = moved * self._column(action, o)
+        total = float(joint.sum())
+        return (joint / total if total > 0.0 else belief), None
+
+    def _column(self, action: int, observation: int) -> np.ndarray:
+        """`[S]` Z(o|s', a) over s'."""
+        place = action, observation
+        if place not in self._columns:
+            self._columns[place] = self._task.Z[action][:, [observation]].toarray().ravel()
+        return self._columns[place]
 
 
 def optimal_scores(induced: Induced, pi: np.ndarray, fallback: np.ndarray) -> np.ndarray:
