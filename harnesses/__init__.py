@@ -1,7 +1,5 @@
-"""Harnesses as POMDP constructors, and their running counterparts; may import pomdp, never experiments.
+"""Harnesses as constructors from POMDP to POMDP: induced models, context maps, losses, attribution, ablation arms.
 
-A harness is the loop, the tools, the context manager and the control around a model. Each part will be built
-from constructors, functions from a POMDP to a POMDP, whose composition is again an ordinary POMDP that
-everything in `pomdp` solves, simulates and certifies unchanged. The constructors arrive with the next
-milestone; until then this package is empty.
+Data flows spec -> harness -> induced POMDP -> case -> attribution, context loss, description or memo. May import
+pomdp, never experiments. Source: M1 Def 1.4.1 (the harness-induced POMDP).
 """
