@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,17 @@ from experiments.ablation_contrasts import (
     effects,
     evaluate,
 )
-from experiments.ablation_design import FACTORIAL, Factor, Plan, label, plan, read_document, setting, spec_of
+from experiments.ablation_design import (
+    FACTORIAL,
+    Factor,
+    Plan,
+    arms_of,
+    label,
+    plan,
+    read_document,
+    setting,
+    spec_of,
+)
 from experiments.statistics import clustered_mean
 from experiments.study import Outcome, StudyError
 
@@ -160,8 +171,9 @@ def analyse(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     first = frame.iloc[0]
     arms = measured(frame)
     factors = [Factor(name, tuple(levels), base) for name, levels, base in first["factors"]]
-    listed = [dict(arm) for arm in frame["arm"]]
-    whole = listed if {} in listed else [{}, *listed]
+    # A design is whole even where an arm failed: no mean is silently taken over fewer settings.
+    seen = [dict(arm) for arm in frame["arm"] if arm]
+    whole = arms_of(first["design"], factors) if factors else ({}, *seen)
     beside = {found.contrast.name: found for found in evaluate(differences(whole), arms)}
     rows = [
         _arm_row(row, arms, beside.get(label(row["arm"])), baseline_text(first))
@@ -281,13 +293,33 @@ def _draw_returns(axes: Axes, arms: pd.DataFrame) -> None:
             row["J"], place, marker=look.marker, color=look.colour, markersize=4, linestyle="",
             markerfacecolor="white" if idle else look.colour,
         )  # fmt: skip
+    longest = 48 if axes.figure.get_figwidth() == style.WIDE else 30
     names = [
-        "baseline" if applied == "baseline" else arm for arm, applied in zip(arms["arm"], arms["applied"])
+        "baseline" if applied == "baseline" else _short(arm, longest)
+        for arm, applied in zip(arms["arm"], arms["applied"], strict=True)
     ]
     axes.set_yticks(range(len(arms)), names)
     axes.tick_params(axis="y", length=0, labelsize=6)
     axes.set_ylim(len(arms) - 0.4, -0.6)
     axes.set_xlabel("$J$ (dashed: baseline; hollow: not applied)")
+
+
+def _short(arm: str, longest: int) -> str:
+    """An arm's name for a narrow margin: without the names of the parts, cut where it is too long."""
+    text = re.sub(r"\b(tools|control|loop|model)\.", "", arm)
+    return text if len(text) <= longest else f"{text[: longest - 1]}\u2026"
+
+
+def equals(frame: pd.DataFrame) -> list[str]:
+    """One line per set of arms, none of them the baseline's equal, in which the model's runs are all the same."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for row in frame.to_dict("records"):
+        groups.setdefault((row["method"], row["fingerprint"]), []).append(label(row["arm"]))
+    return [
+        f"the same runs: {'; '.join(names)}"
+        for names in groups.values()
+        if len(names) > 1 and label({}) not in names
+    ]
 
 
 def details(frame: pd.DataFrame) -> Sequence[dict[str, Any]]:

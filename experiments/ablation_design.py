@@ -176,6 +176,16 @@ def plan(given: Document, vary: Sequence[str], design: str) -> Plan:
     return made
 
 
+def arms_of(design: str, factors: Sequence[Factor]) -> tuple[dict[str, str], ...]:
+    """The changes of each arm of a design with factors: all combinations or all single ones, the baseline first."""
+    if design == ONE_AT_A_TIME:
+        return ({}, *({f.name: level} for f in factors for level in f.others))
+    return tuple(
+        {f.name: level for f, level in zip(factors, chosen, strict=True) if level != f.baseline}
+        for chosen in itertools.product(*((f.baseline, *f.others) for f in factors))
+    )
+
+
 def label(changes: Mapping[str, str]) -> str:
     """What an arm is called: its changes from the baseline, or `baseline`."""
     words = [
@@ -192,17 +202,10 @@ def _varied(given: Document, factors: Sequence[Factor], design: str) -> Plan:
         raise ModelError(f"--vary {twice} stands twice; give all its levels in one")
     own = all(one.baseline == setting(given, one.name) for one in factors)
     base = given if own else changed(given, {one.name: one.baseline for one in factors})
-    if design == ONE_AT_A_TIME:
-        arms: list[dict[str, str]] = [{}, *({f.name: level} for f in factors for level in f.others)]
-        return Plan(design, base, tuple(factors), tuple(arms), own)
     size = math.prod(len(one.levels) for one in factors)
-    if size > MAX_ARMS:
+    if design == FACTORIAL and size > MAX_ARMS:
         raise ModelError(f"the factorial has {size} arms, more than {MAX_ARMS}; try --design {ONE_AT_A_TIME}")
-    arms = [
-        {f.name: level for f, level in zip(factors, chosen, strict=True) if level != f.baseline}
-        for chosen in itertools.product(*((f.baseline, *f.others) for f in factors))
-    ]
-    return Plan(design, base, tuple(factors), tuple(arms), own)
+    return Plan(design, base, tuple(factors), arms_of(design, factors), own)
 
 
 def _leave_one_out(given: Document) -> Plan:

@@ -99,16 +99,18 @@ def run(args: argparse.Namespace) -> int:
     except Interrupted as stopped:
         print(stopped, file=sys.stderr)
         return INTERRUPTED
-    tables = tabulate(done)
+    frame, tables = frame_of(done), tabulate(done)
+    same = ablation.equals(frame)
     figures = draw(done.study, folder, folder / "figures", forms=("pdf",))
     if args.json:
         found = _json(done, planned, tables) | {
-            "arms": ablation.details(frame_of(done)),
+            "arms": ablation.details(frame),
+            "same_runs": same,
             "figures": [str(path) for path in figures],
         }
         print(json.dumps(found, allow_nan=False))
     else:
-        print(_text(done, planned, tables))
+        print(_text(done, planned, tables, same))
     return 1 if done.with_status("failed") else DONE
 
 
@@ -137,7 +139,7 @@ def _json(done: Run, planned: Plan, tables: dict[str, pd.DataFrame]) -> dict[str
     }
 
 
-def _text(done: Run, planned: Plan, tables: dict[str, pd.DataFrame]) -> str:
+def _text(done: Run, planned: Plan, tables: dict[str, pd.DataFrame], same: list[str]) -> str:
     """The table of arms, in a factorial that of effects, and what to know beside them."""
     from experiments.ablation_design import FACTORIAL, label, spec_of
     from experiments.tables import to_text
@@ -153,7 +155,7 @@ def _text(done: Run, planned: Plan, tables: dict[str, pd.DataFrame]) -> str:
     sampled = "sampled" in set(tables["arms"]["method"])
     if planned.design == FACTORIAL or sampled:
         lines += [to_text(done.study.TABLES[1], tables["contrasts"]), ""]
-    lines += [done.study.headline(tables), *planned.notes]
+    lines += [done.study.headline(tables), *same, *planned.notes]
     lines.append("exact: no error bar" + ("; sampled: the same draws in every arm" if sampled else ""))
     for record in done.with_status("failed"):
         lines.append(f"failed: {label(record.cell['arm'])}: {_first(record.message)}")
