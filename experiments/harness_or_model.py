@@ -243,7 +243,7 @@ def shares(returns: Mapping[str, Interval]) -> dict[str, Interval]:
     names = {frozenset(): "H2", frozenset({"window", "output"}): "H1"}
     names |= {frozenset({"window"}): "output only", frozenset({"output"}): "window only"}
     ends = {name: (Fraction(i.lower), Fraction(i.upper)) for name, i in returns.items()}
-    found = shapley(lambda taken: sum(ends[names[taken]]) / 2, ("window", "output"))
+    found = shapley(lambda taken: (ends[names[taken]][0] + ends[names[taken]][1]) / 2, ("window", "output"))
     radius = sum((high - low for low, high in ends.values()), Fraction(0)) / 4
     return {"gap": returns["H1"] - returns["H2"]} | {
         str(cause): Interval.of(share - radius, share + radius) for cause, share in found.items()
