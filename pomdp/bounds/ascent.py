@@ -28,13 +28,13 @@ class Ascent:
     `choice` `[C]` are the actions of the latter, `sure` its value.
     """
 
-    def __init__(self, chain: ContextChain) -> None:
-        """Begin with local search from the best single deviations from the uniform policy."""
+    def __init__(self, chain: ContextChain, end: float = math.inf) -> None:
+        """Begin with local search from the best single deviations from the uniform policy, until the time `end`."""
         self.chain = chain
         self.value = self.sure = -math.inf
         self.pi = np.full((chain.contexts, chain.num_actions), 1.0 / chain.num_actions)
         self.choice = np.zeros(chain.contexts, dtype=np.int64)
-        self.improve(chain.gradient(self.pi)[1].argmax(axis=1), math.inf)
+        self.improve(chain.gradient(self.pi)[1].argmax(axis=1), end)
 
     def offer(self, value: float, pi: np.ndarray) -> None:
         """Keep a policy that is better than the best so far by more than rounding."""

@@ -73,7 +73,7 @@ def stateless(
         raise ModelError(f"time limit {time_limit} is not a positive number of seconds")
     began = time.perf_counter()
     chain = ContextChain.of(model, first, criterion)
-    found = Ascent(chain)
+    found = Ascent(chain, began + 0.3 * time_limit)
     margin = MARGIN * chain.scale + chain.rounding
     ceiling = math.inf if recall is None else recall.upper
     bounds = _Bounds(chain, model, criterion, behind, gap / 2, began + 0.6 * time_limit)

@@ -132,6 +132,17 @@ def test_a_gap_is_what_the_upper_end_may_be_too_high(model: POMDP, criterion: Cr
     assert exact - slack <= found.upper <= found.best + gap + slack and found.best <= exact + slack
 
 
+def test_of_two_lines_to_the_same_place_the_one_that_earned_more_is_followed() -> None:
+    """The first action to be tried leads to the same and earns less."""
+    model = POMDP.build(
+        states=1, actions=3, observations=1, T=[[[1]]] * 3, Z=[[[1]]] * 3, R=[[-1], [2], [1]], start={0: 1}
+    )
+    criterion = Criterion(Fraction(1), 3)
+    chain = ContextChain.of(model, 0, criterion)
+    found = decide(chain, RecallBound(model, criterion), chain.state, known=-9.0, gap=0.0, seconds=20.0)
+    assert (found.best, found.upper) == (pytest.approx(6.0), pytest.approx(6.0))
+
+
 def test_contexts_that_meet_again_are_bounded_by_what_is_then_forgotten() -> None:
     """A cue is seen, then forgotten on a step where it pays to keep it: the first line's bound is already exact."""
     T = [[{1: Fraction(1, 2), 2: Fraction(1, 2)}, {3: 1}, {4: 1}, {5: 1}, {5: 1}, {5: 1}]] * 2

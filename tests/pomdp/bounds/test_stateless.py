@@ -138,7 +138,7 @@ def test_a_stochastic_policy_beats_every_deterministic_one_and_the_counter_beats
 def test_the_deterministic_interval_holds_the_best_of_all_policies_and_closes(data: st.DataObject) -> None:
     model, criterion = data.draw(few_contexts), data.draw(criteria(max_horizon=3))
     first = data.draw(st.integers(0, 1))
-    found = stateless(model, first, criterion, time_limit=3.0, restarts=1)
+    found = stateless(model, first, criterion, time_limit=8.0, restarts=0)
     best = best_deterministic(model, first, criterion)
     assert contains(found.deterministic, best)
     assert found.deterministic.width <= 1e-6 * max(1.0, abs(float(best)))
@@ -278,6 +278,23 @@ def test_discounted_with_the_state_in_the_context_there_is_no_loss() -> None:
     found = stateless(model, 0, criterion, recall=optimal)
     assert found.interval.meets(optimal) and found.interval.width <= 1e-6
     assert found.deterministic.meets(optimal) and found.deterministic.width <= 1e-6
+
+
+def test_the_policy_is_given_for_the_contexts_it_was_found_for() -> None:
+    """Where the observation of what is over comes first, contexts that matter are not the first observations."""
+    model = POMDP.build(
+        states=["here", "there", "end"],
+        actions=["stay", "go"],
+        observations=["over", "odd", "here", "there"],
+        T=[[{0: 1}, {2: 1}, {2: 1}], [{1: 1}, {2: 1}, {2: 1}]],
+        Z=[[{2: 1}, {3: 1}, {0: 1}]] * 2,
+        R=[[1, 7, 0], [0, 3, 0]],
+        start="here",
+    )
+    criterion = Criterion(Fraction(1), 2)
+    found = stateless(model, 2, criterion)
+    assert contains(found.deterministic, 7) and contains(found.interval, 7)
+    assert evaluate_exact(model, found.policy, criterion) == 7
 
 
 def test_a_model_without_anything_to_earn_is_worth_nothing() -> None:
