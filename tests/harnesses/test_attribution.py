@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import random
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -53,6 +55,31 @@ def test_parts_at_the_midpoints_sum_to_the_total_exactly(pairs: list[tuple[float
 
 def summed(found: Attribution) -> Interval:
     return found.tools_control_loop + found.context + found.model
+
+
+def test_bounds_that_cross_by_their_width_still_sum_to_the_total() -> None:
+    """attribution: for any intervals around J <= Vo <= V*(M_0), whichever end is above whichever."""
+    rng = random.Random(3)
+    for _ in range(2000):
+        achieved, best, inner = sorted(rng.randint(-3, 3) for _ in range(3))
+        task = rng.randint(-3, 3)
+        ends = [
+            Interval(float(v - rng.randint(0, 3)), float(v + rng.randint(0, 3)))
+            for v in (task, inner, best, achieved)
+        ]
+        stub = SimpleNamespace(
+            task=SimpleNamespace(interval=ends[0]),
+            inner=SimpleNamespace(interval=ends[1]),
+            best=SimpleNamespace(interval=ends[2]),
+            achieved=ends[3],
+        )
+        found = attribute(stub)  # type: ignore[arg-type]
+        total = summed(found)
+        assert total.lower <= found.total.lower and found.total.upper <= total.upper, ends
+        assert found.total.contains(float(task - achieved)), ends
+        assert found.context.contains(float(inner - best)) and found.model.contains(float(best - achieved)), (
+            ends
+        )
 
 
 SPECS: dict[str, dict[str, object]] = {
