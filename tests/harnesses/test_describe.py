@@ -84,6 +84,12 @@ def test_the_noise_of_a_tool_does_not_hide_in_states_that_remember_their_result(
     }
     # Half the calls time out: one more bit, and half of the noise.
     assert timed["tool"] == pytest.approx(1 + plain["tool"] / 2)
+    # A door that may not open: the result must enter the state, and says nothing of it: 1/2, 1/4, 1/4.
+    door = case(
+        control=["timeout:open-left:1/2"], model={"kind": "rules", "otherwise": "open-left"}, context="null"
+    )
+    assert any("/" in name for name in door.induced.inner.states)
+    assert {s.kind: s.bits for s in describe(door).sources}["tool"] == pytest.approx(1.5)
 
 
 def test_what_the_actions_cannot_express_is_named_with_its_cost() -> None:

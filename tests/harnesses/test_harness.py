@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harnesses.constructors.catalogue import Part, parse_part
-from harnesses.context import ContextMap, Sizes, fold, parse_map
+from harnesses.context import ContextMap, Sizes, branches, fold, parse_map
 from harnesses.harness import Harness, Induced, induce
 from pomdp.bounds import solve
 from pomdp.criterion import Criterion
@@ -77,6 +77,22 @@ def by_histories(
     return total
 
 
+def by_memories(
+    induced: Induced, pi: dict[object, dict[int, Fraction]], left: int, memory: object, measure: dict
+) -> Fraction:
+    """J where the map draws its memory, by recursion over pairs and memories."""
+    if left == 0:
+        return ZERO
+    model, phi, total = induced.inner, induced.phi, ZERO
+    for a, weight in pi.get(phi.show(memory), {0: ONE}).items():
+        reward, after = step(model, measure, a)
+        total += weight * reward
+        for o, part in after.items():
+            for y, q in branches(phi, memory, Sizes().event(model.actions[a], model.observations[o])):
+                total += weight * q * by_memories(induced, pi, left - 1, y, part)
+    return total
+
+
 def on_induced(induced: Induced, pi: list[dict[int, Fraction]], steps: int) -> Fraction:
     """J of `pi` by context number, forward on M_H in exact rationals."""
     model, gamma = induced.model, induced.criterion.discount
@@ -117,6 +133,16 @@ def test_return_on_the_induced_model_is_the_expected_return_over_histories(data:
     found = induced.evaluate(rows)
     assert found == pytest.approx(float(expected), abs=1e-9)
     assert induced.around(found).contains(expected)
+
+
+@given(data=st.data())
+def test_a_summary_that_errs_is_drawn_with_its_probability(data: st.DataObject) -> None:
+    model = data.draw(small_models)
+    induced = bound(model, "summary:count:2:error=1/4", Criterion(ONE, 3))
+    pi = policy(data, induced)
+    by_context = dict(zip(induced.contexts, pi, strict=True))
+    expected = by_memories(induced, by_context, 3, induced.phi.start(), dict(model.exact.start))
+    assert on_induced(induced, pi, 3) == expected
 
 
 @given(data=st.data())
