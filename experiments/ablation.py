@@ -255,13 +255,13 @@ def headline(frames: Mapping[str, pd.DataFrame]) -> str:
 
 
 def figure(frames: Mapping[str, pd.DataFrame], width: float) -> Figure:
-    """Left: J of each arm, hollow where nothing was applied; right: tokens of the context at a step."""
+    """Left: J of each arm, dashed the baseline's, hollow where nothing was applied; right: context tokens at a step."""
     from experiments import style
 
     arms = frames["arms"]
     drawn = style.blank(width, max(1.5, 0.55 + 0.155 * len(arms)))
     left, right = drawn.subplots(1, 2, sharey=True, width_ratios=[1.6, 1.0])
-    _draw_returns(left, arms)
+    _draw_returns(left, arms, 48 if width == style.WIDE else 40)
     look = style.look(1)
     places = list(range(len(arms)))
     right.barh(
@@ -273,12 +273,12 @@ def figure(frames: Mapping[str, pd.DataFrame], width: float) -> Figure:
         hatch=look.hatch,
         linewidth=0.6,
     )
-    right.set_xlabel("context tokens per step")
+    right.set_xlabel("tokens per step")
     right.tick_params(axis="y", length=0)
     return drawn
 
 
-def _draw_returns(axes: Axes, arms: pd.DataFrame) -> None:
+def _draw_returns(axes: Axes, arms: pd.DataFrame, longest: int) -> None:
     from experiments import style
 
     look = style.look(0)
@@ -293,15 +293,14 @@ def _draw_returns(axes: Axes, arms: pd.DataFrame) -> None:
             row["J"], place, marker=look.marker, color=look.colour, markersize=4, linestyle="",
             markerfacecolor="white" if idle else look.colour,
         )  # fmt: skip
-    longest = 48 if axes.figure.get_figwidth() == style.WIDE else 30
     names = [
         "baseline" if applied == "baseline" else _short(arm, longest)
         for arm, applied in zip(arms["arm"], arms["applied"], strict=True)
     ]
     axes.set_yticks(range(len(arms)), names)
-    axes.tick_params(axis="y", length=0, labelsize=6)
+    axes.tick_params(axis="y", length=0, labelsize=6 if longest > 40 else 4.5)
     axes.set_ylim(len(arms) - 0.4, -0.6)
-    axes.set_xlabel("$J$ (dashed: baseline; hollow: not applied)")
+    axes.set_xlabel("$J$ (hollow: not applied)")
 
 
 def _short(arm: str, longest: int) -> str:
