@@ -98,6 +98,10 @@ def test_failure_is_that_of_the_random_model_by_hand() -> None:
     induced = study.case_of(cell("tmaze:2", 3, "last:1")).induced
     pi = np.full((induced.num_contexts, 3), 1 / 3)
     assert study.failure(induced, pi) == pytest.approx(26 / 27)
+    # Tiger resets: a right door with probability 1/3 in each of two steps, and only the first success counts.
+    induced = study.case_of(cell("tiger", 2, "last:1")).induced
+    pi = np.full((induced.num_contexts, 3), 1 / 3)
+    assert study.failure(induced, pi) == pytest.approx(4 / 9)
 
 
 def test_a_finer_belief_grid_can_be_worse(frames: dict[str, pd.DataFrame]) -> None:
