@@ -225,11 +225,13 @@ def _coarser(case: Case) -> Coarser | None:
                 continue
             without = replace(harness, **{name: parts[:i] + parts[i + 1 :]})
             inner = without.inner(spec.task)
+            missing = tuple(a for a in inner.actions if a not in case.induced.inner.actions)
+            if part.name == "select" and not missing:
+                continue  # it exposes everything
             value = solve(
                 inner, spec.criterion, gap=effort.gap, time_limit=effort.seconds, certify=effort.certify
             )
-            missing = tuple(a for a in inner.actions if a not in case.induced.inner.actions) or (part.text,)
-            found.append(Coarser(part.text, missing, value.interval - case.inner.interval))
+            found.append(Coarser(part.text, missing or (part.text,), value.interval - case.inner.interval))
     return max(found, key=lambda one: one.cost.lower, default=None)
 
 

@@ -66,12 +66,12 @@ class Harness:
         # Budgets and whatever stands outside them count a call that is not exposed; tools and guards never see it.
         outside = next((i for i, part in enumerate(parts) if part.rank > UNEXPOSED_RANK), len(parts))
         for part in parts[:outside]:
-            model = part.apply(model)
+            model = _applied(part, model)
         missing = [name for name in also if name not in model.actions]
         if missing:
             model = with_unexposed(model, missing)
         for part in parts[outside:]:
-            model = part.apply(model)
+            model = _applied(part, model)
         return model
 
     def induce(
@@ -170,6 +170,14 @@ class Induced:
             )
         weights = pi[np.maximum(self.shown, 0)]
         return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _applied(part: Part, model: POMDP) -> POMDP:
+    """The model in one more constructor; an error names it."""
+    try:
+        return part.apply(model)
+    except ModelError as error:
+        raise ModelError(f"{part.text}: {error}") from None
 
 
 def induce(

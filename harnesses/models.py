@@ -79,7 +79,8 @@ def policy(scores: np.ndarray, temperature: float) -> np.ndarray:
     elif math.isinf(temperature):
         weights = np.isfinite(scores).astype(float)
     else:
-        weights = np.exp((scores - best) / temperature)
+        with np.errstate(over="ignore"):  # at a temperature near 0 a worse score is infinitely worse
+            weights = np.exp((scores - best) / temperature)
     return weights / weights.sum(axis=1, keepdims=True)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harnesses.belief_graph import MAX_BELIEFS, BeliefGraph
+from harnesses.belief_graph import BeliefGraph
 from harnesses.bisimulation import alike, belief_over, merged_states
 from harnesses.context import Context, Event, Memory, Removal
 from harnesses.context.message import note, removed
@@ -122,12 +122,19 @@ class Point:
         return self.phi.contexts
 
 
-def smallest(model: POMDP, horizon: int | None, *, max_beliefs: int = MAX_BELIEFS) -> Smallest:
+# Beliefs compare exactly. Where they never recur their weights grow with every step, so without a horizon few are
+# walked before one is refused; within a horizon, many.
+MAX_ENDLESS, MAX_WITHIN = 1_000, 50_000
+
+
+def smallest(model: POMDP, horizon: int | None, *, max_beliefs: int | None = None) -> Smallest:
     """The smallest sufficient map of `model` (M_0) and its counts.
 
     With a horizon n over histories of 0 to n pairs, the last of which is where the run stands after its last action;
     without one over all, for which the beliefs must be finitely many. Raises ModelError where they are too many.
     """
+    if max_beliefs is None:
+        max_beliefs = MAX_ENDLESS if horizon is None else MAX_WITHIN
     graph = BeliefGraph(model, max_beliefs)
     histories, moved = _explored(graph, horizon)
     beliefs = list(histories)

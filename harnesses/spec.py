@@ -109,6 +109,10 @@ def is_spec(text: str) -> bool:
 
 def read_spec(path: str | Path) -> Spec:
     """The spec in a file. ModelError names the file and the entry; OSError where it cannot be read."""
+    if str(path).startswith("library:"):
+        raise ModelError(
+            f"{path} is a task without a harness; give a SPEC.toml that names it, or use hpomdp context"
+        )
     path = Path(path)
     data = _document(path)
     try:
@@ -194,7 +198,11 @@ def _question(given: Any, data: Mapping[str, Any], folder: Path) -> tuple[POMDP,
     model, sizes, natural = _distribution(given, folder) if isinstance(given, list) else _task(given, folder)
     if horizon is None and discount is None and model.discount is None:
         horizon = natural
-    return model, sizes, Criterion.of(model, discount, horizon)
+    try:
+        return model, sizes, Criterion.of(model, discount, horizon)
+    except ModelError as error:
+        said = str(error).replace("--horizon N", "horizon = N").replace("--discount G", "discount = G")
+        raise ModelError(said.replace("a --discount below 1", "a discount below 1")) from None
 
 
 def _task(given: Any, folder: Path) -> tuple[POMDP, Sizes, int | None]:

@@ -152,7 +152,7 @@ def _feedback(args: argparse.Namespace) -> int:
         workflow = drawn.interval.between(found.open_loop, found.optimal)
         result["workflow"] = workflow.json()
         result["ended"]["workflow"] = drawn.ended
-        rows.insert(2, (f"W_N, on {args.branch_on or 'nothing'}", workflow))
+        rows.insert(2, (f"W_N, on {', '.join(names or ()) or 'nothing'}", workflow))
         runs.append(drawn)
     return _print(args, result, rows, runs, written)
 

@@ -38,11 +38,11 @@ def add_simulate(subparsers: Any) -> None:
         "what is finished.",
     )
     add = parser.add_argument
-    add("model", metavar="MODEL", help="path of a .pomdp file, or library:NAME")
+    add("model", metavar="SPEC|MODEL", help="a SPEC.toml, a .pomdp file or library:NAME")
     add(
         "--policy",
         metavar="random|greedy|FILE",
-        help="random: all actions alike; greedy: the controller behind the solver's lower bound; FILE: a "
+        help="for a MODEL. random: all actions alike; greedy: the controller behind the solver's lower bound; FILE: a "
         "policy in JSON (./random for a file of that name)",
     )
     add("--episodes", metavar="N", type=_count, default=100_000, help="how many (100000)")

@@ -54,6 +54,10 @@ def timeout(model: POMDP, action: str | Sequence[str], p: Any, effect: Any = 0, 
     return _timed_out(Base(model), chosen_actions(model, action), share, acted, cost)
 
 
+# Powers of exact probabilities grow with the attempts; no harness makes as many.
+MAX_ATTEMPTS = 1_000
+
+
 def retry(
     model: POMDP,
     action: str | Sequence[str],
@@ -72,6 +76,8 @@ def retry(
     `timeout(p^(r+1), 1 - (1 - effect)^(r+1))`. Raises ModelError where T_a T_a = T_a fails in a reachable state.
     """
     attempts, share = count(r, "retry r") + 1, probability(p, "retry p")
+    if attempts > MAX_ATTEMPTS:
+        raise ModelError(f"retry r is {r}; at most {MAX_ATTEMPTS - 1} further attempts are made, such as 3")
     acted = 1 - (1 - probability(effect, "retry effect")) ** attempts
     failed = share**attempts
     further = sum((share**k for k in range(1, attempts)), ZERO)
