@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from pomdp.cli import nonnegative, positive
 
 if TYPE_CHECKING:
     from harnesses.case import Effort
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
 def add_effort(parser: argparse.ArgumentParser) -> None:
     """`--gap`, `--time` and `--json`."""
     parser.add_argument(
-        "--gap", metavar="X", type=_nonnegative, default=1e-6, help="stop at this width (1e-6)"
+        "--gap", metavar="X", type=nonnegative, default=1e-6, help="stop at this width (1e-6)"
     )
     parser.add_argument(
-        "--time", metavar="S", type=_positive, default=10.0, help="search for S s at most for each bound (10)"
+        "--time", metavar="S", type=positive, default=10.0, help="search for S s at most for each bound (10)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -60,25 +61,3 @@ def table(rows: list[list[Any]]) -> str:
     return "\n".join(
         "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in texts
     )
-
-
-def _positive(text: str) -> float:
-    value = _number(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return value
-
-
-def _nonnegative(text: str) -> float:
-    value = _number(text)
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a number >= 0")
-    return value
-
-
-def _number(text: str) -> float:
-    """The number, or nan, which is in no range."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

@@ -60,12 +60,12 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--discount", metavar="G", help="discount from 0 to 1; the model's own by default")
     parser.add_argument("--horizon", metavar="N", type=int, help="count N steps only; keeps the discount")
     parser.add_argument(
-        "--gap", metavar="X", type=_nonnegative, default=1e-3, help="stop at this width (1e-3)"
+        "--gap", metavar="X", type=nonnegative, default=1e-3, help="stop at this width (1e-3)"
     )
     parser.add_argument(
         "--time",
         metavar="S",
-        type=_positive,
+        type=positive,
         default=60.0,
         help="search for S s at most (60); certifying adds to it",
     )
@@ -328,15 +328,25 @@ def _progress(args: argparse.Namespace, label: str, seconds: float) -> Iterator[
         yield _Bar(bar, label)
 
 
-def _positive(text: str) -> float:
-    value = float(text)
-    if not (value > 0 and math.isfinite(value)):
+def positive(text: str) -> float:
+    """A finite number above 0, or the parser's error."""
+    value = _number(text)
+    if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return value
 
 
-def _nonnegative(text: str) -> float:
-    value = float(text)
-    if not (value >= 0 and math.isfinite(value)):
+def nonnegative(text: str) -> float:
+    """A finite number of at least 0, or the parser's error."""
+    value = _number(text)
+    if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not a number >= 0")
     return value
+
+
+def _number(text: str) -> float:
+    """The number, or nan, which is in no range."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
