@@ -32,9 +32,11 @@ def demo_items(count: int = COUNT, seed: int = SEED, kappa: float = 1) -> Scores
     """
     if count < 1:
         raise GuardError(f"count is {count}; give at least 1 item, such as {COUNT}")
-    u = uniforms(2 * count, seed)
-    q = 1 - DOUBT * u[0::2] ** 3
-    allowed = u[1::2] < q
+    draws = uniforms(2 * count, seed)
+    u = draws[0::2]
+    # Products, not a power: libraries round powers differently, and the source's last item tells which it has.
+    q = 1 - DOUBT * (u * u * u)
+    allowed = draws[1::2] < q
     return Scores.of(q if kappa == 1 else overconfident(q, kappa), allowed, source=f"demo, seed {seed}")
 
 
