@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate
 
 from harnesses.guard.costs import Costs, Reviewer
-from harnesses.guard.demo import COSTS, DOUBT, ClosedForm, demo_items, overconfident, uniforms
+from harnesses.guard.demo import DOUBT, ClosedForm, demo_items, overconfident, uniforms
 from harnesses.guard.region import GuardError, Region, Thresholds, region, regions
 
 EXACT = Thresholds("31/32", "3/8")
