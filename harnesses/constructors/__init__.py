@@ -11,7 +11,7 @@ POMDP(tiger:0.85: 7 states, 3 actions, 3 observations, discount 0.95)
 
 from harnesses.constructors.equivalence import difference
 from harnesses.constructors.failures import deny, malformed, retry, timeout
-from harnesses.constructors.guards import Costs, Reviewer, gate, guard
+from harnesses.constructors.guards import gate, guard
 from harnesses.constructors.limits import call_budget, stall, step_limit
 from harnesses.constructors.tools import (
     coarsen,
@@ -22,6 +22,7 @@ from harnesses.constructors.tools import (
     select,
     with_unexposed,
 )
+from harnesses.guard.costs import Costs, Reviewer
 
 __all__ = [
     "Costs",

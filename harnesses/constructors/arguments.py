@@ -36,6 +36,20 @@ def probability(value: Any, where: str) -> Fraction:
     return base.probability(value, where)
 
 
+def probability_or(*words: str) -> Callable[[Any, str], Fraction | str]:
+    """A reader of a number from 0 to 1, or of one of some words."""
+
+    def read(value: Any, where: str) -> Fraction | str:
+        if isinstance(value, str) and value.strip() in words:
+            return value.strip()
+        try:
+            return base.probability(value, where)
+        except ModelError as error:
+            raise ModelError(f"{error}; or write {' or '.join(words)}") from None
+
+    return read
+
+
 def charge(value: Any, where: str) -> Fraction:
     """At least 0."""
     return base.charge_of(value, where)

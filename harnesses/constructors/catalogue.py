@@ -18,9 +18,10 @@ from harnesses.constructors import arguments as arg
 from harnesses.constructors.arguments import Parameter
 from harnesses.constructors.base import chosen_actions
 from harnesses.constructors.failures import deny, malformed, retry, timeout
-from harnesses.constructors.guards import Costs, Reviewer, gate, guard
+from harnesses.constructors.guards import FROM_COSTS, NEVER, gate, guard
 from harnesses.constructors.limits import CONSECUTIVE, TOTAL, call_budget, stall, step_limit
 from harnesses.constructors.tools import coarsen, garble, merge, mixture, scratchpad, select
+from harnesses.guard.costs import Costs, Reviewer
 from pomdp.library import task
 from pomdp.model import POMDP, ModelError
 
@@ -161,8 +162,8 @@ CONSTRUCTORS = (
             Parameter("action", arg.name),
             Parameter("allowed", arg.names, arg.show_names),
             Parameter("report", arg.table),
-            Parameter("tau_esc", arg.probability),
-            Parameter("tau_act", arg.probability),
+            Parameter("tau_esc", arg.probability_or(FROM_COSTS), default=FROM_COSTS),
+            Parameter("tau_act", arg.probability_or(FROM_COSTS, NEVER), default=FROM_COSTS),
             Parameter("costs", arg.fields(Costs), default="{}"),
             Parameter("reviewer", arg.fields(Reviewer), default="{}"),
             FRESH,

@@ -10,6 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harnesses.constructors import Costs, Reviewer, difference, gate, guard, timeout
+from harnesses.constructors.catalogue import parse_part
+from harnesses.constructors.guards import check
+from harnesses.guard.region import Thresholds
+from harnesses.guard.thresholds import thresholds
 from pomdp.library import task
 from pomdp.model import POMDP, ModelError
 from pomdp.testing import distributions, pomdps
@@ -34,11 +38,11 @@ def checks(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def apply(model: POMDP, check: dict[str, Any]) -> POMDP:
+def apply(model: POMDP, given: dict[str, Any]) -> POMDP:
     """The guard of action 0 with these arguments."""
-    report = dict(zip(model.states, check["report"], strict=True))
-    costs, reviewer = Costs(**check["costs"]), Reviewer(**check["reviewer"])
-    return guard(model, "0", "0", report, TAU_ESC, TAU_ACT, costs, reviewer, check["fresh"])
+    report = dict(zip(model.states, given["report"], strict=True))
+    costs, reviewer = Costs(**given["costs"]), Reviewer(**given["reviewer"])
+    return guard(model, "0", "0", report, TAU_ESC, TAU_ACT, costs, reviewer, given["fresh"])
 
 
 def submissions(oracle: Any, model: POMDP, check: dict[str, Any]) -> Any:
@@ -166,6 +170,41 @@ def test_thresholds_of_the_three_action_rule_are_best_for_every_report(costs: tu
         assert all(pays(low, high) <= ours for low in grid for high in grid if low <= high)
 
 
+WILD = Reviewer(e1="1/2", r=10)
+SEED = Costs(ask="1/2", miss=4, escalate=3, wrong=20)
+HALVES = {"tiger-left": {"3/8": "1/3", "31/32": "2/3"}, "tiger-right": {"1/4": "1/2", 1: "1/2"}}
+
+
+def test_thresholds_left_out_are_those_that_the_costs_imply() -> None:
+    """T1 and T5: 3/8 and 31/32 for a perfect reviewer; either threshold may still be given."""
+    tiger, arguments = task("tiger").model, ("open-left", "tiger-right", HALVES)
+    low, high = Fraction(3, 8), Fraction(31, 32)
+    assert check(tiger, *arguments, costs=SEED).thresholds == Thresholds(high, low)
+    assert check(tiger, *arguments, tau_act=1, costs=SEED).thresholds == Thresholds(1, low)
+    assert check(tiger, *arguments, tau_esc=0, costs=SEED).thresholds == Thresholds(high, 0)
+    judge = Reviewer(e0="1/10")
+    implied = check(tiger, *arguments, costs=SEED, reviewer=judge).thresholds
+    assert implied == thresholds(SEED, judge) == Thresholds(Fraction(139, 144), Fraction(31, 56))
+    part = parse_part(
+        {"name": "guard", "action": "open-left", "allowed": "tiger-right", "report": HALVES}
+        | {"costs": {"ask": "1/2", "miss": 4, "escalate": 3, "wrong": 20}}
+    )
+    assert "tau" not in part.text and parse_part(part.text) == part
+    assert difference(part.apply(tiger), guard(tiger, *arguments, low, high, SEED)) is None
+
+
+def test_a_guard_that_never_acts_asks_about_certain_calls_too() -> None:
+    tiger = task("tiger").model
+    never, nearly = (
+        guard(tiger, "open-left", "tiger-right", HALVES, "3/8", tau, SEED) for tau in ("never", 1)
+    )
+    assert difference(never, guard(tiger, "open-left", "tiger-right", HALVES, "3/8", None, SEED)) is None
+    assert difference(never, nearly) is not None
+    table = {"name": "guard", "action": "open-left", "allowed": "tiger-right", "report": HALVES}
+    part = parse_part(table | {"tau_esc": "3/8", "tau_act": "never", "costs": {"ask": "1/2"}})
+    assert parse_part(part.text) == part and '"tau_act": "never"' in part.text
+
+
 def test_states_are_meant_with_all_their_bookkeeping() -> None:
     timed = timeout(task("tiger").model, "open-*", "1/2")
     assert "tiger-left/timeout" in timed.states
@@ -188,6 +227,14 @@ def test_states_are_meant_with_all_their_bookkeeping() -> None:
         (lambda m: gate(m, "listen", "lion"), "no state matches 'lion'"),
         (lambda m: gate(m, "listen", "tiger-left", ask=-1), "cost ask is -1"),
         (lambda m: guard(m, "listen", "tiger-left", {"*": 1}, 1, 0), "tau_esc 1 is above tau_act 0"),
+        (lambda m: guard(m, "listen", "tiger-left", {"*": 1}), "give a cost wrong above 0"),
+        (lambda m: guard(m, "listen", "tiger-left", {"*": 1}, "never", 1), "tau_esc"),
+        (lambda m: guard(m, "listen", "tiger-left", {"*": 1}, 0, 2), "tau_act is 2, not a probability"),
+        (lambda m: gate(m, "listen", "tiger-left", e0=2), "reviewer e0 is 2, not a probability"),
+        (
+            lambda m: guard(m, "listen", "tiger-left", {"*": 1}, costs=Costs(0.5, 0, 1, 20), reviewer=WILD),
+            "no two thresholds are optimal",
+        ),
         (lambda m: guard(m, "listen", "tiger-left", {"tiger-left": 1}, 0, 1), "no row for state tiger-right"),
         (lambda m: guard(m, "listen", "tiger-left", {"*": {"1/2": "1/2"}}, 0, 1), "sums to 1/2, not 1"),
     ],
