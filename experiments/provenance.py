@@ -18,8 +18,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from experiments.records import Record, RecordError, digest, plain, replace_text
+from experiments.records import Record, RecordError, digest, plain
 from experiments.sources import PROJECT
+from pomdp.whole_file import write_whole
 
 PACKAGES = (
     "numpy", "scipy", "jax", "jaxlib", "numba", "pandas", "pyarrow", "matplotlib", "tueplots", "joblib",
@@ -124,7 +125,8 @@ def finished(
 
 def write_manifest(folder: Path, body: Mapping[str, Any]) -> None:
     """Write manifest.json whole or not at all."""
-    replace_text(folder / "manifest.json", json.dumps(body, indent=1, allow_nan=False) + "\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "manifest.json", json.dumps(body, indent=1, allow_nan=False) + "\n")
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Atomic records: one JSON file per (cell, seed), written whole or not at all. Imports numpy only.
+"""Atomic records: one JSON file per (cell, seed); imports numpy and pomdp.whole_file.
 
 A record's key is the SHA-256 of its canonical parameters. Records lie in one folder per source hash, so that
 results of two versions of the code never meet in one table unless asked.
@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from fractions import Fraction
@@ -18,6 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+
+from pomdp.whole_file import write_whole
 
 Status = Literal["done", "failed", "skipped"]
 FORMAT = 1
@@ -103,7 +103,8 @@ def write_record(folder: Path, record: Record) -> Path:
     body = {"format": FORMAT, **plain(asdict(record), f"record {record.cell}")}
     text = json.dumps(body, sort_keys=True, indent=1, allow_nan=False) + "\n"
     target = records_folder(folder, record.source) / f"{record.key}.json"
-    replace_text(target, text)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(target, text)
     return target
 
 
@@ -129,35 +130,6 @@ def read_other_records(folder: Path, source: str) -> dict[str, Record]:
     others = [path for path in (folder / "records").glob("*/*.json") if path.parent != current]
     others.sort(key=lambda path: (path.stat().st_mtime_ns, path.name))
     return {record.key: record for record in map(read_record, others)}
-
-
-def replace_text(target: Path, text: str) -> None:
-    """Write a file through a temporary one beside it, flushed to the disk before it takes the name."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=".partial-", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    # The rename itself reaches the disk only with its folder; where a platform cannot open folders that
-    # is all one can do.
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _read_folder(folder: Path) -> Iterator[Record]:

@@ -15,7 +15,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from experiments.records import replace_text
+from pomdp.whole_file import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,9 +134,9 @@ def write_table(table: Table, frame: pd.DataFrame, folder: Path, note: str = "")
     folder.mkdir(parents=True, exist_ok=True)
     checked = check_frame(table, frame)
     checked.to_parquet(folder / f"{table.name}.parquet", index=False)
-    replace_text(folder / f"{table.name}.csv", checked.to_csv(index=False, lineterminator="\n"))
+    write_whole(folder / f"{table.name}.csv", checked.to_csv(index=False, lineterminator="\n"))
     head = f"% {note}\n" if note else ""
-    replace_text(folder / f"{table.name}.tex", head + to_latex(table, checked))
+    write_whole(folder / f"{table.name}.tex", head + to_latex(table, checked))
 
 
 def read_table(table: Table, folder: Path) -> pd.DataFrame:

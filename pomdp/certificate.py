@@ -1,4 +1,4 @@
-"""What a pair of bounds rests on, as data and as a JSON file; imports pomdp.model, rational and strict_json.
+"""What a pair of bounds rests on, as data and as a JSON file; imports model, rational, strict_json, whole_file.
 
 A certificate claims `lower <= value <= upper` for one model, criterion and quantity (V* or W) and carries the two
 proofs: a finite-state controller with one alpha vector a node, and belief points with upper values and convex weights.
@@ -8,9 +8,7 @@ it where the inequalities hold, and nowhere else. Source: design of the formal c
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any
 from pomdp.model import ModelError
 from pomdp.rational import read_rational
 from pomdp.strict_json import as_list, dumps, entries, loads
+from pomdp.whole_file import write_whole
 
 FORMAT = "hpomdp certificate 1"
 OPTIMAL, OPEN_LOOP = "optimal", "open_loop"
@@ -138,14 +137,7 @@ def write(certificate: Certificate, path: Path) -> None:
             "start": _pairs(points.start),
         },
     }
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(dumps(data))
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    write_whole(path, dumps(data))
 
 
 def read(path: Path) -> Certificate:

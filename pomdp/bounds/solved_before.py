@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from pomdp.certificate import Certificate, CertificateError
 from pomdp.check import check
 from pomdp.criterion import Criterion
 from pomdp.model import POMDP
+from pomdp.whole_file import write_whole
 
 LARGEST = 64 * 2**20  # bytes of a certificate that is still kept
 
@@ -64,9 +64,7 @@ def store(
             (folder / "certificate.json").unlink()
             return
         run = json.dumps({"ended": ended, "time_limit": time_limit, "seconds": seconds})
-        temporary = folder / f"run.{os.getpid()}.part"
-        temporary.write_text(run, encoding="utf-8")
-        os.replace(temporary, folder / "run.json")
+        write_whole(folder / "run.json", run)
     except OSError:
         return
 

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments import records
 from experiments.records import (
     Record,
     RecordError,
@@ -30,6 +29,7 @@ from experiments.records import (
     record_key,
     write_record,
 )
+from pomdp import whole_file
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = "a" * 64
@@ -133,7 +133,7 @@ def test_a_failed_write_leaves_the_old_record_and_no_rest(
     def full(descriptor: int) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(records.os, "fsync", full)
+    monkeypatch.setattr(whole_file.os, "fsync", full)
     with pytest.raises(OSError, match="disk full"):
         write_record(tmp_path, record(rows=({"x": 0.2},)))
     assert read_record(path) == record()
