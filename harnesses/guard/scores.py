@@ -6,6 +6,7 @@ fault the line of the file is named beside the row, because an editor counts lin
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,9 +48,7 @@ class Scores:
     source: str = "scores"
 
     def __post_init__(self) -> None:
-        def place(row: int) -> str:
-            return f"{self.source} row {row + 1}"
-
+        place = rows_of(self.source)
         sizes = {}
         for column, reader in _READERS.items():
             values = getattr(self, column)
@@ -142,10 +141,11 @@ def _csv_columns(raw: bytes, source: str, need: Sequence[str]) -> dict[str, np.n
 
 def _decoded(raw: bytes, source: str) -> str:
     """The text of the file without its byte-order mark."""
+    raw = raw.removeprefix(codecs.BOM_UTF8)
     try:
-        text = raw.decode("utf-8-sig")
+        text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        before = raw[: error.start].decode("utf-8-sig") + "?"
+        before = raw[: error.start].decode("utf-8") + "?"
         row = sum(1 for _ in _nonblank(csv.reader(io.StringIO(before, newline="")))) - 1
         where = f"row {row}" if row else "the header"
         raise GuardError(
@@ -199,9 +199,7 @@ def _parquet_columns(raw: bytes, source: str, need: Sequence[str]) -> dict[str, 
     if columns is None:
         raise GuardError(f"{source} has no rows; give at least one item, such as p 0.97, y 1")
 
-    def place(row: int) -> str:
-        return f"{source} row {row + 1}"
-
+    place = rows_of(source)
     return {name: _READERS[name](_values(columns.column(name)), name, place) for name in chosen}
 
 
@@ -241,8 +239,13 @@ def _vector(values: Any, column: str, source: str) -> Any:
     return values
 
 
-def _probabilities(values: Any, column: str, place: Place) -> np.ndarray:
-    """Numbers in [0, 1] as float64 `[N]`."""
+def rows_of(source: str) -> Place:
+    """Names the rows of `source`, counted from 1."""
+    return lambda row: f"{source} row {row + 1}"
+
+
+def probabilities(values: Any, column: str, place: Place) -> np.ndarray:
+    """Numbers in [0, 1], or text of them, as float64 `[N]`. Raises GuardError naming the first row that is none."""
     found = _floats(values)
     wrong = np.flatnonzero(~((found >= 0) & (found <= 1)))
     if wrong.size:
@@ -280,8 +283,8 @@ def _number(value: Any) -> float:
         return float("nan")
 
 
-def _labels(values: Any, column: str, place: Place) -> np.ndarray:
-    """Labels as int8 `[N]`."""
+def labels(values: Any, column: str, place: Place) -> np.ndarray:
+    """Labels 0 and 1 as int8 `[N]`, from numbers, booleans or text. Raises GuardError naming the first bad row."""
     kind = getattr(values, "dtype", np.dtype(object)).kind
     if kind in "biuf":
         found = np.where(values == 1, 1, np.where(values == 0, 0, -1)).astype(np.int8)
@@ -323,8 +326,8 @@ def _shown(value: Any) -> str:
 
 
 _READERS: dict[str, Callable[[Any, str, Place], np.ndarray]] = {
-    "p": _probabilities,
-    "y": _labels,
-    "p_injected": _probabilities,
+    "p": probabilities,
+    "y": labels,
+    "p_injected": probabilities,
     "group": _groups,
 }
