@@ -91,7 +91,8 @@ def mass_index(tally: Tally, bins: int) -> np.ndarray:
     if tally.size == 0:
         return np.zeros(0, dtype=np.int64)
     below = np.cumsum(tally.count) - tally.count
-    return np.unique(size * below // tally.size, return_inverse=True)[1]
+    bins_with_gaps = size * below // tally.size
+    return np.cumsum(np.diff(bins_with_gaps, prepend=0) > 0)
 
 
 def ece(rows: tuple[Bin, ...]) -> float | None:
