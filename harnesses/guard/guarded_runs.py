@@ -53,15 +53,13 @@ class Runs:
 
     @property
     def scores(self) -> Scores:
-        """The judged submissions, the run as their group: within a run they depend on each other.
+        """The judged submissions, in the order of `run[~repeated]`. Raises GuardError where there are none.
 
-        Binomial intervals need independent items: runs that submit once, or one submission of each run. Raises
-        GuardError where nothing was submitted.
+        Those of one run depend on each other, and the binomial ends of a report need independent items: let each run
+        submit once, or take one submission of each.
         """
         judged = ~self.repeated
-        return Scores.of(
-            self.p[judged], self.y[judged], group=self.run[judged].astype(str), source="sampled runs"
-        )
+        return Scores.of(self.p[judged], self.y[judged], source="sampled runs")
 
 
 def sample_runs(check: Check, policy: Policy, criterion: Criterion, runs: int, seed: int = 0) -> Runs:

@@ -11,11 +11,11 @@ import pytest
 
 from harnesses.constructors.guards import Check, check
 from harnesses.guard.costs import Costs, Reviewer
-from harnesses.guard.finite import FiniteGuard
 from harnesses.guard.guarded import Guarded
 from harnesses.guard.guarded_runs import Runs, sample_runs
-from harnesses.guard.rate import Average, Rate
+from harnesses.guard.rate import Average
 from harnesses.guard.region import GuardError, regions
+from harnesses.guard.report import report
 from pomdp.criterion import Criterion
 from pomdp.exact_value import evaluate_exact
 from pomdp.library import task
@@ -125,33 +125,24 @@ def test_rates_of_pooled_submissions_agree(name: str) -> None:
 
 
 @pytest.mark.parametrize("judge", JUDGES)
-def test_empirical_functions_agree_where_a_run_submits_once(judge: str) -> None:
+def test_a_report_agrees_where_a_run_submits_once(judge: str) -> None:
     """Then items are independent: rates with Clopper-Pearson ends and the cost per case, from the scores alone."""
     given = door(judge)
     listen, left = (given.guarded.action_index(name) for name in ("listen", "open-left"))
     plan, twice = OpenLoop((listen, left), ()), Criterion(Fraction(1), 2)
     exact, found = Guarded.of(given, plan, twice), sample_runs(given, plan, twice, RUNS, seed=5)
-    scores = found.scores
-    assert scores.size == RUNS and exact.submissions == 1
-    codes, bad = regions(scores.p, given.thresholds), ~scores.allowed
-    sent = codes == 0
-    for part, whole, rate in (
-        (sent & bad, sent, exact.share),
-        (sent & bad, bad, exact.uar),
-        (~sent & ~bad, ~bad, exact.held_back),
-        (codes == 1, bad | ~bad, exact.questions),
-    ):
-        interval = Rate.of(int(part.sum()), int(whole.sum()), LEVEL)
-        assert interval.lower <= rate <= interval.upper, str(interval)
-    cost = Average.of(found.costs, LEVEL)
-    assert (
-        cost.lower
-        <= exact.cost
-        == exact.law.cost(given.thresholds, given.costs, given.reviewer)
-        <= cost.upper
-    )
-    empirical = FiniteGuard.from_scores(scores.p, scores.y)
-    assert empirical.reports == tuple(sorted(exact.law.reports))
+    assert found.scores.size == RUNS and exact.submissions == 1
+    seen = report(found.scores, given.thresholds, given.costs, LEVEL, given.reviewer)
+    rates = {"share": exact.share, "uar": exact.uar, "held_back": exact.held_back}
+    for name, kind in (("sent_rate", "act"), ("asked_rate", "ask"), ("escalated_rate", "escalate")):
+        rates[name] = sum(n for (k, _), n in exact.regions.items() if k.value == kind)
+    for name, rate in seen.rates().items():
+        assert rate.lower <= rates[name] <= rate.upper, (name, str(rate))
+    assert exact.questions == rates["asked_rate"]
+    assert exact.cost == exact.law.cost(given.thresholds, given.costs, given.reviewer)
+    for cost in (seen.cost_per_case, Average.of(found.costs, LEVEL)):
+        assert cost.lower <= exact.cost <= cost.upper
+    assert seen.verdict == "refuted" and exact.share > seen.bound
 
 
 def test_scores_are_cut_as_the_guard_cut_them() -> None:
@@ -162,7 +153,6 @@ def test_scores_are_cut_as_the_guard_cut_them() -> None:
     judged = ~found.repeated
     assert set(found.code[judged]) == {0, 1}
     assert np.array_equal(regions(found.scores.p, given.thresholds), found.code[judged])
-    assert list(found.scores.group) == [str(run) for run in found.run[judged]]
 
 
 def test_a_run_is_fixed_by_seed_and_number() -> None:
