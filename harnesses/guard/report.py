@@ -17,7 +17,7 @@ from harnesses.guard.calibration import Calibration
 from harnesses.guard.costs import PERFECT, Costs, Reviewer, expected_costs
 from harnesses.guard.injection import Injection
 from harnesses.guard.rate import Average, Rate
-from harnesses.guard.region import REGIONS, Region, Thresholds, regions
+from harnesses.guard.region import REGIONS, GuardError, Region, Thresholds, regions
 from harnesses.guard.scores import Scores
 
 CERTIFIED, REFUTED, UNDECIDED = "certified", "refuted", "undecided"
@@ -144,9 +144,11 @@ def report(
 ) -> Report:
     """What the guard with these thresholds did on `scores`, in all and by group, with calibration and injection.
 
-    `confidence` in (0, 1) is that of all ends. Raises GuardError for labels of a single class and for costs that are
-    none. Source: M14 §7 and §8.
+    `confidence` in (0, 1) is that of all ends. Raises GuardError for labels of a single class, and for costs or
+    a confidence that are none. Source: M14 §7 and §8.
     """
+    if not 0 < confidence < 1:
+        raise GuardError(f"confidence is {confidence}; give one strictly between 0 and 1, such as 0.95")
     scores.require_both_classes()
     total = counted(scores, thresholds, costs, confidence, reviewer)
     groups = {} if scores.group is None else _by_group(scores)
