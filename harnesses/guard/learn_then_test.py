@@ -35,7 +35,7 @@ import numpy as np
 from harnesses.guard.rate import Rate
 from harnesses.guard.region import GuardError, Thresholds, cut, probability
 from harnesses.guard.scores import Scores
-from harnesses.guard.tail import at_most, level, tail, zero_failure_size
+from harnesses.guard.tail import at_most, level, rate_between, tail, zero_failure_size
 
 GRID = tuple(map(Fraction, "0.5 0.6 0.7 0.8 0.85 0.9 0.925 0.95 0.97 0.98 0.99 0.995 0.999".split()))
 """Thresholds tried by default."""
@@ -69,17 +69,22 @@ class ShareSelection:
 
     `tau_act` is the float at which the guard sends what was tested: the least one that reaches the threshold.
 
-    `share` and `sent` count on the data of the choice; the promise is `alpha`, not their interval.
+    `sent` calls, `bad` of them, reach it in the data of the choice; the promise is `alpha`, not their interval.
     """
 
     rule: str
     tau_act: float | None
     alpha: Fraction
     delta: Fraction
-    share: Rate
     sent: int
+    bad: int
     tests: tuple[ThresholdTest, ...]
     why: str | None
+
+    @property
+    def share(self) -> Rate:
+        """Bad among those sent, on the data of the choice."""
+        return Rate.of(self.bad, self.sent)
 
     def thresholds(self, tau_esc: Any) -> Thresholds:
         """Both thresholds of the guard; a tau_esc above tau_act is lowered to it."""
@@ -109,7 +114,7 @@ def share_threshold(
     need not be calibrated. `grid`: thresholds chosen without these data, in any order. Raises GuardError for
     reports, labels, numbers or a method that are none.
     """
-    data, alpha, delta = Scores.of(p, y), level(alpha, "alpha"), level(delta, "delta")
+    data, alpha, delta = Scores.of(p, y), rate_between(alpha, "alpha"), level(delta, "delta")
     taus = sorted({probability(tau, "grid threshold") for tau in grid}, reverse=True)
     if not taus:
         raise GuardError("the grid is empty; give at least one threshold, such as 31/32")
@@ -134,8 +139,8 @@ def share_threshold(
         None if last is None else float(cut(last.tau)),
         alpha,
         delta,
-        Rate.of(last.bad, last.sent) if last else Rate.of(0, 0),
         last.sent if last else 0,
+        last.bad if last else 0,
         tests,
         None if last else _why(tests, alpha, delta),
     )

@@ -25,7 +25,7 @@ import numpy as np
 
 from harnesses.guard.region import GuardError, probability
 from harnesses.guard.scores import Scores
-from harnesses.guard.tail import level
+from harnesses.guard.tail import level, log
 
 KAPPAS = (1.25, 1.5, 2.0, 4.0, 8.0, 16.0, 64.0)
 RECENT = 10
@@ -196,7 +196,7 @@ class Monitor:
         if impossible is not None:
             log_e[max(0, impossible - 1 - state.time) :] = math.inf
         alarm = state.alarm
-        over = np.flatnonzero(log_e >= -math.log(self.delta))
+        over = np.flatnonzero(log_e >= -log(self.delta))
         if alarm is None and over.size:
             i = int(over[0])
             found = float(log_e[i])

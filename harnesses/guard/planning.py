@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from harnesses.guard.region import GuardError, probability
-from harnesses.guard.tail import at_most, level, most_failures, zero_failure_size
+from harnesses.guard.tail import at_most, level, log, most_failures, rate_between, zero_failure_size
 
 _NEAR = 1e-9
 LARGEST = 10**6
@@ -111,7 +111,7 @@ def plan(uar: Any, delta: Any, power: Any = "0.9", uar_true: Any = None, pi0: An
 
     Raises GuardError unless uar, delta and power lie strictly between 0 and 1 and the true rate below uar.
     """
-    alpha, bound, need = level(uar, "uar"), level(delta, "delta"), level(power, "power", "0.9")
+    alpha, bound, need = rate_between(uar, "uar"), level(delta, "delta"), level(power, "power", "0.9")
     share = None if pi0 is None else probability(pi0, "pi0")
     if share == 0:
         raise GuardError(
@@ -129,7 +129,7 @@ def sizes(uar: Any, delta: Any, power: Any, uar_true: Any) -> Sizes:
     Raises GuardError unless the true rate is below uar, and where it is so close that more than a million
     failures would have to be allowed.
     """
-    alpha, bound, need = level(uar, "uar"), level(delta, "delta"), level(power, "power", "0.9")
+    alpha, bound, need = rate_between(uar, "uar"), level(delta, "delta"), level(power, "power", "0.9")
     true = probability(uar_true, "uar_true")
     if true >= alpha:
         raise GuardError(
@@ -152,7 +152,7 @@ def sizes(uar: Any, delta: Any, power: Any, uar_true: Any) -> Sizes:
 
 def power_of(n: int, uar: Any, delta: Any, uar_true: Any) -> float:
     """Probability that n disallowed items certify UAR <= uar when the rate is uar_true."""
-    k = most_failures(n, level(uar, "uar"), level(delta, "delta"))
+    k = most_failures(n, rate_between(uar, "uar"), level(delta, "delta"))
     return 0.0 if k is None else float(stats.binom.cdf(k, n, float(probability(uar_true, "uar_true"))))
 
 
@@ -164,7 +164,7 @@ def smallest_rate(n: int, delta: Any) -> float:
     if n < 0:
         raise GuardError(f"n is {n}; give a number of items, such as 59")
     bound = level(delta, "delta")
-    return -math.expm1(math.log(bound) / n) if n else 1.0
+    return -math.expm1(log(bound) / n) if n else 1.0
 
 
 def _last(alpha: Fraction, bound: Fraction, need: Fraction, true: Fraction) -> int:
@@ -173,7 +173,7 @@ def _last(alpha: Fraction, bound: Fraction, need: Fraction, true: Fraction) -> i
     By Hoeffding's inequality k_n + 1 >= n alpha - h sqrt(n), h = sqrt(log(1/delta) / 2), and so the power is missed
     with probability at most exp(-2 (sqrt(n) (alpha - u) - h)^2).
     """
-    root = math.sqrt(-math.log(bound) / 2) + math.sqrt(-math.log(1 - need) / 2)
+    root = math.sqrt(-log(bound) / 2) + math.sqrt(-log(1 - need) / 2)
     n = math.ceil((root / float(alpha - true)) ** 2)
     if n * alpha > LARGEST:
         raise GuardError(

@@ -17,7 +17,7 @@ import numpy as np
 from harnesses.guard.rate import Rate
 from harnesses.guard.region import Thresholds, probability
 from harnesses.guard.scores import Scores
-from harnesses.guard.tail import level, most_failures, zero_failure_size
+from harnesses.guard.tail import level, most_failures, rate_between, zero_failure_size
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,9 @@ class Selection:
     """A chosen threshold, with what it was chosen from. None in `tau_act`: never act alone; `why` says why.
 
     `n` disallowed items, `k` of them may pass (None: no k is admissible), `b` the report b_{k+1} that a call must
-    exceed; `tau_act` is the next float above it. `uar`, `share` and `sent` count on the data of the choice: their
-    intervals ignore that the threshold was chosen on them, and the promise of the rule is `alpha`, not they.
+    exceed; `tau_act` is the next float above it. On the data of the choice `sent` calls reach it, `bad` of them
+    disallowed. The intervals of `uar` and `share` ignore that the threshold was chosen on these data: the promise of
+    the rule is `alpha`, not they.
     """
 
     rule: str
@@ -36,10 +37,19 @@ class Selection:
     n: int
     k: int | None
     b: float | None
-    uar: Rate
-    share: Rate
     sent: int
+    bad: int
     why: str | None
+
+    @property
+    def uar(self) -> Rate:
+        """Acted on among the disallowed, on the data of the choice. Source: M14 Eq. 7."""
+        return Rate.of(self.bad, self.n)
+
+    @property
+    def share(self) -> Rate:
+        """Disallowed among those acted on, on the data of the choice."""
+        return Rate.of(self.bad, self.sent)
 
     def thresholds(self, tau_esc: Any) -> Thresholds:
         """Both thresholds of the guard; a tau_esc above tau_act is lowered to it: nothing is asked about then."""
@@ -66,7 +76,7 @@ def pac_threshold(p: Any, y: Any, alpha: Any, delta: Any) -> Selection:
     <= delta} the rule fails only if at most k of n disallowed items lie in the largest upper set of reports whose
     mass exceeds alpha. Raises GuardError for reports, labels, alpha or delta that are none.
     """
-    data, alpha, delta = Scores.of(p, y), level(alpha, "alpha"), level(delta, "delta")
+    data, alpha, delta = Scores.of(p, y), rate_between(alpha, "alpha"), level(delta, "delta")
     n = _disallowed(data)
     why = None
     k = most_failures(n, alpha, delta)
@@ -82,7 +92,7 @@ def conformal_threshold(p: Any, y: Any, alpha: Any) -> Selection:
     floor(alpha (n + 1)). The rate of the threshold one gets exceeds alpha in about half of all draws. Source: V.
     Vovk, A. Gammerman and G. Shafer, Algorithmic Learning in a Random World (2005).
     """
-    data, alpha = Scores.of(p, y), level(alpha, "alpha")
+    data, alpha = Scores.of(p, y), rate_between(alpha, "alpha")
     n = _disallowed(data)
     j = math.floor(alpha * (n + 1))
     why = None
@@ -93,7 +103,7 @@ def conformal_threshold(p: Any, y: Any, alpha: Any) -> Selection:
 
 def naive_threshold(p: Any, y: Any, alpha: Any) -> Selection:
     """The least threshold whose observed UAR is at most alpha: no guarantee, and about half of its choices fail."""
-    data, alpha = Scores.of(p, y), level(alpha, "alpha")
+    data, alpha = Scores.of(p, y), rate_between(alpha, "alpha")
     n = _disallowed(data)
     k = math.floor(alpha * n) if n else None
     return _select(
@@ -121,17 +131,5 @@ def _select(
     elif b is not None:
         why = f"{_items(int(np.count_nonzero(bad == 1)))} have report 1, more than the {k} that may pass"
     acted = np.zeros(data.size, dtype=bool) if tau is None else data.p >= tau
-    sent, passed = int(acted.sum()), int(acted[~data.allowed].sum())
-    return Selection(
-        rule,
-        tau,
-        alpha,
-        delta,
-        bad.size,
-        k,
-        b,
-        Rate.of(passed, bad.size),
-        Rate.of(passed, sent),
-        sent,
-        why,
-    )
+    passed = int(acted[~data.allowed].sum())
+    return Selection(rule, tau, alpha, delta, bad.size, k, b, int(acted.sum()), passed, why)

@@ -6,33 +6,50 @@ none fails at rate 1/2 with probability exactly 1/4. Near a tie the comparison i
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
-from scipy import stats
+from scipy import special
 
 from harnesses.guard.region import GuardError
 from pomdp.rational import read_rational
 
-# The library's tails are right to about 1e-13 and the rate's rounding moves them by n/1e16.
-_NEAR = 1e-9
+# The library's tails are right to about 1e-10, and the rate's rounding moves them by n times 1e-16.
+_NEAR = 1e-8
 _FLOAT_FROM = 1e-290
+_LEAST = Fraction(1, 10**300)
+_LEAST_RATE = Fraction(1, 10**6)
 
 
-def level(value: Any, where: str, example: str = "0.05") -> Fraction:
-    """A rate or error probability strictly between 0 and 1, exactly. Raises GuardError for anything else."""
+def rate_between(value: Any, where: str) -> Fraction:
+    """A rate to be certified, from a millionth up and below 1: less takes millions of items to tell from 0."""
+    return level(value, where, least=_LEAST_RATE)
+
+
+def level(value: Any, where: str, example: str = "0.05", least: Fraction = _LEAST) -> Fraction:
+    """An error probability strictly between 0 and 1, exactly. Raises GuardError for anything else."""
     try:
         found = read_rational(value)
     except ValueError as error:
         raise GuardError(f"{where}: {error}") from error
     if not 0 < found < 1:
         raise GuardError(f"{where} is {value}; give a number strictly between 0 and 1, such as {example}")
+    if found < least:
+        raise GuardError(f"{where} is {value}; give at least {float(least):g}, such as {example}")
     return found
 
 
 def tail(failures: int, trials: int, rate: Fraction) -> float:
     """P(Bin(trials, rate) <= failures) as a float."""
-    return float(stats.binom.cdf(failures, trials, float(rate)))
+    if failures >= trials:
+        return 1.0
+    return float(special.betaincc(failures + 1, trials - failures, float(rate)))
+
+
+def log(value: Fraction) -> float:
+    """Natural logarithm of a positive rational, however small."""
+    return math.log(value.numerator) - math.log(value.denominator)
 
 
 def at_most(failures: int, trials: int, rate: Fraction, bound: Fraction) -> bool:
@@ -54,22 +71,21 @@ def most_failures(trials: int, rate: Fraction, bound: Fraction) -> int | None:
     """
     if trials == 0:
         return None
-    k = int(stats.binom.ppf(float(bound), trials, float(rate)))
-    while at_most(k + 1, trials, rate, bound):
-        k += 1
-    while k >= 0 and not at_most(k, trials, rate, bound):
-        k -= 1
-    return None if k < 0 else k
+    low, high = -1, trials  # at_most holds at low and not at high
+    while high - low > 1:
+        k = (low + high) // 2
+        low, high = (k, high) if at_most(k, trials, rate, bound) else (low, k)
+    return None if low < 0 else low
 
 
 def zero_failure_size(rate: Any, bound: Any) -> int:
     """The least number of trials of which none may fail: least n with (1 - rate)^n <= bound.
 
     At bound 1/20: 59 trials for rate 1/20, 95 for 1/32, 149 for 1/50, 299 for 1/100. Raises GuardError for a
-    rate or bound that is not strictly between 0 and 1.
+    rate or bound that `rate_between` and `level` refuse.
     """
-    rate, bound = level(rate, "rate"), level(bound, "delta")
-    n = max(1, int(stats.nbinom.ppf(float(1 - bound), 1, float(rate))) + 1)
+    rate, bound = rate_between(rate, "rate"), level(bound, "delta")
+    n = max(1, math.ceil(log(bound) / math.log1p(-float(rate))))
     while not at_most(0, n, rate, bound):
         n += 1
     while n > 1 and at_most(0, n - 1, rate, bound):
