@@ -8,20 +8,23 @@ about a threshold is the demo's closed form, so that no second sample blurs it. 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import stats
 
 from harnesses.guard.binomial import clopper_pearson, lower_end, upper_end
 from harnesses.guard.demo import DOUBT, ClosedForm
+from harnesses.guard.learn_then_test import GRID, METHODS
 from harnesses.guard.monitor import KAPPAS, REPORT
 from harnesses.guard.rate import Rate
-from harnesses.guard.region import GuardError, probability
+from harnesses.guard.region import GuardError, cut, probability
 from harnesses.guard.tail import level, most_failures
 
 DATASETS = 100_000
@@ -50,6 +53,51 @@ class Violations:
     never: Rate
     mean: float
     se: float
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Learn-then-Test on the share: levels, grid and method as in `learn_then_test.share_threshold`.
+
+    `method` is fallback or fixed-sequence, the two that go down the grid.
+    """
+
+    alpha: Any
+    delta: Any
+    grid: Sequence[Any] = GRID
+    method: str = METHODS[0]
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS[:2]:
+            raise GuardError(f"method is {self.method!r}; give {' or '.join(METHODS[:2])}")
+        object.__setattr__(self, "alpha", level(self.alpha, "alpha"))
+        object.__setattr__(self, "delta", level(self.delta, "delta"))
+        taus = {probability(tau, "grid threshold") for tau in self.grid}
+        object.__setattr__(self, "grid", tuple(sorted(taus, reverse=True)))
+
+    def critical(self, count: int) -> np.ndarray:
+        """Most bad ones `[R, count + 1]` with which a threshold that sends m is certified; -1 where none suffices.
+
+        Row r is for r thresholds certified just before: fallback then spends (r + 1) / G of delta. A fixed sequence
+        has one row, all of delta.
+        """
+        size = len(self.grid) if self.method == METHODS[0] else 1
+        spent = [self.delta * (r + 1) / size for r in range(size)]
+        return np.stack([critical_counts(count, self.alpha, part) for part in spent])
+
+
+def critical_counts(count: int, rate: Fraction, bound: Fraction) -> np.ndarray:
+    """`most_failures` of 0..count trials, -1 for none: int32 `[count + 1]`; only near ties need its exact sums."""
+    trials = np.arange(count + 1)
+    reached = stats.binom.ppf(float(bound), trials, float(rate))
+    tail = stats.binom.cdf(reached, trials, float(rate))
+    below = stats.binom.cdf(reached - 1, trials, float(rate))
+    near = np.minimum(abs(tail - float(bound)), abs(below - float(bound))) <= 1e-9 * float(bound)
+    found = np.where(trials > 0, reached - 1, -1).astype(np.int32)
+    for m in trials[near & (trials > 0)]:
+        exact = most_failures(int(m), rate, bound)
+        found[m] = -1 if exact is None else exact
+    return found
 
 
 def allowances(disallowed: int, alpha: Any, delta: Any) -> dict[str, int]:
@@ -115,25 +163,17 @@ def order_violations(
 
 
 def chain_violations(
-    grid: np.ndarray,
-    critical: np.ndarray,
-    alpha: float,
-    kappa: float = 1.0,
-    datasets: int = DATASETS,
-    seed: int = 0,
+    chain: Chain, count: int, kappa: float = 1.0, datasets: int = DATASETS, seed: int = 0
 ) -> Violations:
-    """Violations of share <= alpha of Learn-then-Test on `grid` `[G]` of thresholds, falling.
-
-    `critical` int `[n + 1]`: with m sent, a threshold passes where at most `critical[m]` of them are bad; -1 where
-    none passes. n is the number of items of a data set.
-    """
+    """Violations of share <= alpha of Learn-then-Test on data sets of `count` items, allowed or not."""
+    critical = chain.critical(count)
+    grid = np.array([float(cut(tau)) for tau in chain.grid])
     with jax.enable_x64(True):
-        places = _chain_places(
-            len(critical) - 1, datasets, seed, jnp.asarray(grid), jnp.asarray(critical), float(kappa)
-        )
+        rows, stops = jnp.asarray(critical), len(critical) == 1
+        places = _chain_places(count, datasets, stops, seed, jnp.asarray(grid), rows, float(kappa))
         taus = np.append(grid, np.inf)[np.asarray(places)]
         truth = np.asarray(closed_share(taus, float(kappa)))
-    return _violations(truth, alpha)
+    return _violations(truth, float(chain.alpha))
 
 
 def disallowed_reports(key: Any, count: int, kappa: Any) -> Any:
@@ -167,22 +207,27 @@ def order_taus(reports: Any, allowances: Any, steps: int) -> Any:
     return jnp.nextafter(jax.lax.fori_loop(0, steps, step, start)[1], jnp.inf)
 
 
-def chain_place(reports: Any, allowed: Any, grid: Any, critical: Any) -> Any:
-    """Place in `grid` `[G]` of the last threshold that passes before the first that fails; G where none does.
+def chain_place(reports: Any, allowed: Any, grid: Any, critical: Any, stops: bool) -> Any:
+    """Place in the falling `grid` `[G]` of the last threshold that Learn-then-Test certifies; G where none is.
 
-    An empty selection neither passes nor stops the chain. Source: A. Angelopoulos et al., Learn then Test,
-    arXiv:2110.01052, fixed-sequence testing.
+    `critical` int `[G, n + 1]` as in `Chain.critical`: row r holds after r rejections in a row. With `stops` it has
+    one row, and the chain ends at the first threshold that sends something and is not rejected.
     """
     # An item is sent from the first threshold on that its report reaches: one histogram in place of G scans.
     first = grid.size - jnp.searchsorted(grid[::-1], reports, side="right")
     cells = jnp.zeros((grid.size + 1, 2), jnp.int32).at[first, allowed.astype(jnp.int32)].add(1)
     bad, good = jnp.cumsum(cells[:-1], axis=0).T
-    counts = bad + good
-    passes = bad <= critical[counts]
-    alive = jnp.cumprod(passes | (counts == 0)) > 0
-    places = jnp.where(alive & passes & (counts > 0), jnp.arange(grid.size), -1)
-    last = jnp.max(places)
-    return jnp.where(last < 0, grid.size, last)
+
+    def step(carry: tuple[Any, Any, Any], now: tuple[Any, Any, Any]) -> tuple[tuple[Any, Any, Any], None]:
+        run, ended, last = carry
+        place, wrong, sent = now
+        rejected = (wrong <= critical[0 if stops else run, sent]) & ~ended
+        ended = ended | (stops & ~rejected & (sent > 0))
+        return (jnp.where(rejected, run + 1, 0), ended, jnp.where(rejected, place, last)), None
+
+    start = (jnp.int32(0), jnp.bool_(False), jnp.int32(grid.size))
+    rows = (jnp.arange(grid.size, dtype=jnp.int32), bad, bad + good)
+    return jax.lax.scan(step, start, rows)[0][2]
 
 
 def closed_uar(tau: Any, kappa: float) -> Any:
@@ -211,8 +256,8 @@ def alarm_times(
 ) -> np.ndarray:
     """Times int32 `[datasets]` of the monitor's alarm on streams of `horizon` calls sent at `tau`; 0 for none.
 
-    Each stream draws calls that the demo's guard sends alone. `against` and the bets are those of `Monitor`. The
-    wealth is kept as a product and not as logarithms, which agree but for rounding while 2^horizon is a float64.
+    Each stream draws calls that the demo's guard sends alone. `against` and the bets are those of `Monitor`. Money
+    is a plain float64 here, which holds it while 2^horizon is one.
     """
     if not 1 <= horizon <= 1000:
         raise GuardError(f"horizon is {horizon}; give 1 to 1000 items, such as 500")
@@ -224,21 +269,25 @@ def alarm_times(
 
 
 def alarm_time(doubts: Any, bad: Any, need: Any) -> Any:
-    """Time, counted from 1, at which the mean wealth of all bets reaches `need`; 0 where it never does.
+    """Time, counted from 1, at which all money, waiting money included, reaches `need`; 0 where it never does.
 
-    `doubts` float64 `[T]` above 0 and `bad` bool `[T]`. Source: T10; bets as in `monitor.log_factors`.
+    `doubts` float64 `[T]` above 0 and `bad` bool `[T]`. Source: T10; bets and entries as in `wealth.grow`.
     """
     kappas = jnp.asarray(KAPPAS)
+    bets = kappas.size
 
     def step(carry: tuple[Any, Any], now: tuple[Any, Any, Any]) -> tuple[tuple[Any, Any], None]:
-        wealth, found = carry
+        money, found = carry
         time, doubt, wrong = now
         stake = jnp.minimum((kappas - 1) * doubt, 0.5)
-        wealth = wealth * (1 - stake + jnp.where(wrong, stake / doubt, 0.0))
-        return (wealth, jnp.where((found == 0) & (jnp.mean(wealth) >= need), time, found)), None
+        factor = 1 - stake + jnp.where(wrong, stake / doubt, 0.0)
+        money = (money + 1 / (time * (time + 1.0)) / bets) * factor
+        whole = jnp.sum(money) + 1 / (time + 1.0)
+        return (money, jnp.where((found == 0) & (whole >= need), time, found)), None
 
     times = jnp.arange(1, doubts.size + 1, dtype=jnp.int32)
-    return jax.lax.scan(step, (jnp.ones(kappas.size), jnp.int32(0)), (times, doubts, bad))[0][1]
+    start = (jnp.zeros(bets), jnp.int32(0))
+    return jax.lax.scan(step, start, (times, doubts, bad))[0][1]
 
 
 def _uniform(key: Any, shape: tuple[int, ...]) -> Any:
@@ -283,10 +332,12 @@ def _order_taus(disallowed: int, steps: int, datasets: int, seed: Any, allowance
     return _each(taus, disallowed, datasets, seed)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _chain_places(count: int, datasets: int, seed: Any, grid: Any, critical: Any, kappa: Any) -> Any:
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _chain_places(
+    count: int, datasets: int, stops: bool, seed: Any, grid: Any, critical: Any, kappa: Any
+) -> Any:
     def place(key: Any) -> Any:
-        return chain_place(*items(key, count, kappa), grid, critical)
+        return chain_place(*items(key, count, kappa), grid, critical, stops)
 
     return _each(place, count, datasets, seed)
 
