@@ -211,7 +211,7 @@ def _why(tests: Sequence[ThresholdTest], alpha: Fraction, delta: Fraction) -> st
     if most < need:
         return f"{most} sent at the least threshold of the grid; one alone needs {need}, none of them bad"
     empty = sum(test.sent == 0 for test in tests)
-    passed = f", {empty} of them empty" if empty else ""
+    passed = f", {empty} of them empty," if empty else ""
     return (
         f"none of {len(tests)} thresholds{passed} is certified to keep the share at or below {float(alpha):g}"
     )
