@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from harnesses.belief_graph import BeliefGraph, TooManyError
 from harnesses.context.context_map import ContextMap, Memory, require_horizon
 from harnesses.context.message import Context, Sizes
+from harnesses.context.numbered import NumberedMap
 from pomdp.model import POMDP, ModelError
 
 MAX_NODES = 200_000
@@ -46,17 +47,13 @@ class NodeGraph:
     def __init__(self, model: POMDP, phi: ContextMap, sizes: Sizes, max_nodes: int = MAX_NODES) -> None:
         self.model, self.phi, self.sizes = model, phi, sizes
         self.beliefs = BeliefGraph(model, max_nodes)
-        self.contexts: list[Context] = []
+        self._folded = NumberedMap(phi, sizes)
+        self.contexts: list[Context] = self._folded.contexts
         self._max = max_nodes
-        self._memories: dict[Memory, int] = {}
-        self._memory: list[Memory] = []
-        self._context: dict[Context, int] = {}
-        self._shown: list[int] = []
-        self._after: dict[tuple[int, int, int], tuple[tuple[int, Fraction | None], ...]] = {}
         self._numbers: dict[tuple[int, int], int] = {}
         self._nodes: list[tuple[int, int]] = []
         self._edges: dict[int, tuple[Edge, ...]] = {}
-        self._node(0, self._remember(phi.start()))
+        self._node(0, 0)
 
     def __len__(self) -> int:
         """Nodes met so far."""
@@ -68,52 +65,25 @@ class NodeGraph:
 
     def memory(self, node: int) -> Memory:
         """The node's memory."""
-        return self._memory[self._nodes[node][1]]
+        return self._folded.memories[self._nodes[node][1]]
 
     def context(self, node: int) -> int:
         """Number of the node's context in `contexts`."""
-        return self._shown[self._nodes[node][1]]
+        return self._folded.shown[self._nodes[node][1]]
 
     def edges(self, node: int) -> tuple[Edge, ...]:
         """Everything that can follow, actions and observations ascending."""
         found = self._edges.get(node)
         if found is None:
             belief, memory = self._nodes[node]
+            actions, observations = self.model.actions, self.model.observations
             found = self._edges[node] = tuple(
                 Edge(a, o, p if q is None else p * q, self._node(following, y))
                 for a in range(self.model.num_actions)
                 for o, p, following in self.beliefs.moves(belief, a)
-                for y, q in self._step(memory, a, o)
+                for y, q in self._folded.step(memory, actions[a], observations[o])
             )
         return found
-
-    def _step(self, memory: int, action: int, observation: int) -> tuple[tuple[int, Fraction | None], ...]:
-        """Memories that can follow and their probabilities, None for a sure one."""
-        key = (memory, action, observation)
-        found = self._after.get(key)
-        if found is None:
-            event = self.sizes.event(self.model.actions[action], self.model.observations[observation])
-            stochastic = getattr(self.phi, "branches", None)
-            if stochastic is None:
-                following, _ = self.phi.step(self._memory[memory], event)
-                found = ((self._remember(following), None),)
-            else:
-                drawn = stochastic(self._memory[memory], event)
-                found = tuple((self._remember(y), q) for y, q in drawn if q)
-            self._after[key] = found
-        return found
-
-    def _remember(self, memory: Memory) -> int:
-        number = self._memories.get(memory)
-        if number is None:
-            number = self._memories[memory] = len(self._memory)
-            context = self.phi.show(memory)
-            shown = self._context.setdefault(context, len(self.contexts))
-            if shown == len(self.contexts):
-                self.contexts.append(context)
-            self._memory.append(memory)
-            self._shown.append(shown)
-        return number
 
     def _node(self, belief: int, memory: int) -> int:
         number = self._numbers.get((belief, memory))

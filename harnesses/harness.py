@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, diags_array
 from harnesses.constructors import with_unexposed
 from harnesses.constructors.base import Base
 from harnesses.constructors.catalogue import UNEXPOSED_RANK, Part, joined
-from harnesses.context import Context, ContextMap, MapRecipe, Memory, Sizes, branches, require_horizon
+from harnesses.context import Context, ContextMap, MapRecipe, NumberedMap, Sizes, require_horizon
 from harnesses.kernel import MAX_STATES, Kernel, of_model, tabulate
 from pomdp.criterion import Criterion
 from pomdp.discounted import solve as solve_chain
@@ -196,27 +196,28 @@ def induce(
     `max_states`.
     """
     require_horizon(phi, criterion.horizon)
-    base, fold, over = of_model(inner), _Fold(phi, inner.actions, sizes), Base(inner).over
+    base, fold, over = of_model(inner), NumberedMap(phi, sizes), Base(inner).over
+    names = _Names(fold)
     places: dict[str, tuple[int, int]] = {}
 
     def step(state: tuple[int, int], action: int) -> Iterator[tuple[tuple[int, int], str, Fraction]]:
         s, x = state
         for reached, observation, p in base.step(s, action):
             if reached in over:
-                yield (reached, 0), fold.names[0], p  # nobody is shown anything any more
+                yield (reached, 0), names.context(0), p  # nobody is shown anything any more
                 continue
-            for y, q in fold.step(x, action, observation):
-                yield (reached, y), fold.names[fold.shown[y]], p if q is None else p * q
+            for y, q in fold.step(x, inner.actions[action], observation):
+                yield (reached, y), names.context(fold.shown[y]), p if q is None else p * q
 
     def label(state: tuple[int, int]) -> str:
-        name = f"{inner.states[state[0]]}/{fold.labels[state[1]]}"
+        name = f"{inner.states[state[0]]}/{names.memory(state[1])}"
         places[name] = state
         return name
 
     kernel = Kernel(
         start={(s, 0): p for s, p in inner.exact.start.items()},
         actions=inner.actions,
-        observations=(fold.names[0],),  # c_0 is seen at the start, and perhaps never again
+        observations=(names.context(0),),  # c_0 is seen at the start, and perhaps never again
         step=step,
         reward=lambda state, action: base.reward(state[0], action),
         label=label,
@@ -227,61 +228,31 @@ def induce(
     )
     model = tabulate(kernel, horizon=criterion.horizon, max_states=max_states)
     number = {name: c for c, name in enumerate(model.observations)}
-    of_memory = [number.get(fold.names[c], -1) for c in fold.shown]
+    of_memory = [number.get(names.context(c), -1) for c in fold.shown]
     known = [places.get(name, (-1, -1)) for name in model.states]
     shown = np.array([of_memory[x] if x >= 0 else -1 for _, x in known])
-    named = {fold.names[c]: context for c, context in enumerate(fold.contexts)}
+    named = {names.context(c): context for c, context in enumerate(fold.contexts)}
     contexts = tuple(named[name] for name in model.observations if name in named)
     return Induced(task, inner, model, phi, criterion, contexts, shown, np.array([s for s, _ in known]))
 
 
-class _Fold:
-    """The context map over numbered memories, each pair folded once: memory 0 is the start, context 0 is c_0."""
+class _Names:
+    """Unique names of the contexts of a folded map and of the memories that show them."""
 
-    def __init__(self, phi: ContextMap, actions: tuple[str, ...], sizes: Sizes) -> None:
-        self._phi, self._actions, self._sizes = phi, actions, sizes
-        self._number: dict[Memory, int] = {}
-        self._memories: list[Memory] = []
-        self._context: dict[Context, int] = {}
-        self._steps: dict[tuple[int, int, str], tuple[tuple[int, Fraction | None], ...]] = {}
-        self.contexts: list[Context] = []
-        self.names: list[str] = []
-        self.shown: list[int] = []
-        self.labels: list[str] = []
+    def __init__(self, folded: NumberedMap) -> None:
+        self._folded = folded
+        self._contexts: list[str] = []
         self._taken: dict[str, int] = {}
-        self._memory(phi.start())
 
-    def step(self, x: int, action: int, observation: str) -> tuple[tuple[int, Fraction | None], ...]:
-        """What can follow memory `x`: (memory, its probability or None where it is certain)."""
-        key = (x, action, observation)
-        found = self._steps.get(key)
-        if found is None:
-            event = self._sizes.event(self._actions[action], observation)
-            found = tuple(
-                (self._memory(y), None if q == 1 else q)
-                for y, q in branches(self._phi, self._memories[x], event)
-            )
-            self._steps[key] = found
-        return found
+    def context(self, c: int) -> str:
+        """Its text; different contexts that read alike get a number each."""
+        while len(self._contexts) <= c:
+            text = self._folded.contexts[len(self._contexts)].text
+            seen = self._taken[text] = self._taken.get(text, 0) + 1
+            self._contexts.append(text if seen == 1 else f"{text}~{seen}")
+        return self._contexts[c]
 
-    def _memory(self, memory: Memory) -> int:
-        number = self._number.get(memory)
-        if number is None:
-            number = self._number[memory] = len(self._memories)
-            self._memories.append(memory)
-            context = self._phi.show(memory)
-            if context not in self._context:
-                self._context[context] = len(self.contexts)
-                self.contexts.append(context)
-                self.names.append(self._unused(context.text))
-            c = self._context[context]
-            self.shown.append(c)
-            same = self.shown.count(c) if len(self.shown) < 1000 else number
-            # `~m`: contexts that read alike are numbered with `~` alone.
-            self.labels.append(self.names[c] if same == 1 else f"{self.names[c]}~m{number}")
-        return number
-
-    def _unused(self, text: str) -> str:
-        """Different contexts that read alike get a number each."""
-        seen = self._taken[text] = self._taken.get(text, 0) + 1
-        return text if seen == 1 else f"{text}~{seen}"
+    def memory(self, x: int) -> str:
+        """The name of its context, with `~m` and its number where another memory showed that before."""
+        c = self._folded.shown[x]
+        return self.context(c) if self._folded.first[c] == x else f"{self.context(c)}~m{x}"

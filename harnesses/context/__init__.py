@@ -18,6 +18,7 @@ from harnesses.context.context_map import Branches, ContextMap, Memory, branches
 from harnesses.context.counter import Counter
 from harnesses.context.message import Context, Event, Message, Removal, Sizes, total_tokens
 from harnesses.context.names import KNOWN, MapRecipe, parse_map
+from harnesses.context.numbered import NumberedMap
 from harnesses.context.oldest_first import OldestFirst
 from harnesses.context.order import Refutation, coarsens
 from harnesses.context.pattern import Pattern
@@ -46,6 +47,7 @@ __all__ = [
     "Memory",
     "Message",
     "Null",
+    "NumberedMap",
     "OldestFirst",
     "Pairs",
     "Parity",
