@@ -179,7 +179,7 @@ def _held(world: _World, found: _Judged, held: np.ndarray, s: np.ndarray, reache
     """The code of the answer that a resubmission would meet, 0 for none."""
     kept = np.where(world.over[reached] | (world.kind[s] != world.kind[reached]), 0, held)
     answer = 0 if world.check.fresh else found.code
-    return np.select([found.blocked, found.submits], [answer, 0], kept).astype(np.int8)
+    return np.where(found.blocked, answer, kept).astype(np.int8)
 
 
 def _uniform(seed: int, stream: int, runs: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray]:
