@@ -66,6 +66,8 @@ def test_the_seed_guard_collapses_at_a_reviewer_error_of_19_24():
 
 
 @given(whole_costs, eighths)
+@example(Costs(ask=1, miss=1, escalate=10, wrong=2), F(0))  # collapsed by e > w alone
+@example(Costs(ask=2, miss=0, escalate=2, wrong=5), F(0))  # the tie
 def test_collapse_error_separates_the_reviewers_that_are_asked_from_those_that_are_not(costs, e0):
     """T5: at and beyond it the guard collapses, below it asks; the perfect reviewer's tie alone is excepted."""
     least = collapse_error(costs)
