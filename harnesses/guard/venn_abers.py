@@ -78,8 +78,8 @@ def _with_one_allowed(count: list[int], allowed: list[int]) -> list[tuple[int, i
     Isotonic values are slopes of the greatest convex minorant of the corners (items, allowed items) counted from the
     left. One allowed item more at step i moves the corners before it by (-1, -1) against the others, and its value
     is the slope of the line that touches both parts from below, at `left` and at corner `right`. From step to step
-    that slope does not fall. A corner that changes sides therefore touches if it lies below the line or was its
-    right end, and else the line stays; the right end only moves on, along the minorant of the corners after it.
+    that slope does not fall. A corner that changes sides therefore touches if it lies below the line, as the line's
+    own right end does, and else the line stays; the right end only moves on, along the minorant of those after it.
     """
     corners = [(0, 0)]
     for n, k in zip(count, allowed):
@@ -89,7 +89,7 @@ def _with_one_allowed(count: list[int], allowed: list[int]) -> list[tuple[int, i
     for step in range(1, len(corners)):
         x, y = corners[step - 1]
         moved = (x - 1, y - 1)
-        if step > 1 and (right < step or _turn(left, corners[right], moved) < 0):
+        if _turn(left, corners[right], moved) < 0:
             left = moved
         right = max(right, step)
         while after[right] and _turn(left, corners[right], corners[after[right]]) <= 0:
