@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 
 from harnesses.constructors.guards import Check, check
+from harnesses.guard import guarded_runs
 from harnesses.guard.costs import Costs, Reviewer
 from harnesses.guard.guarded import Guarded
 from harnesses.guard.guarded_runs import Runs, sample_runs
@@ -155,20 +156,23 @@ def test_scores_are_cut_as_the_guard_cut_them() -> None:
     assert np.array_equal(regions(found.scores.p, given.thresholds), found.code[judged])
 
 
-def test_a_run_is_fixed_by_seed_and_number() -> None:
+def test_a_run_is_fixed_by_seed_and_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are and however they are batched."""
     given = door("fallible")
     policy = wandering(given)
-    many, few = (sample_runs(given, policy, FINITE, runs, seed=2) for runs in (8200, 8193))
-    kept = [many.run < 8193, few.run < 8193]
-    for f in fields(Runs):
-        long, short = getattr(many, f.name), getattr(few, f.name)
-        if len(long) == 8200:
-            assert np.array_equal(long[:8193], short)
-    order = [np.lexsort((r.step[k], r.run[k])) for r, k in zip((many, few), kept)]
-    for name in ("run", "step", "p", "y", "code", "repeated"):
-        long, short = (getattr(r, name)[k][o] for r, k, o in zip((many, few), kept, order))
-        assert np.array_equal(long, short, equal_nan=name == "p")
-    assert not np.array_equal(sample_runs(given, policy, FINITE, 8193, seed=1).returns, few.returns)
+
+    def rows(runs: int, seed: int = 2) -> set[tuple[Any, ...]]:
+        found = sample_runs(given, policy, FINITE, runs, seed)
+        names = ("run", "step", "y", "code", "repeated")
+        columns = [getattr(found, name).tolist() for name in names]
+        reports = [None if repeated else p for p, repeated in zip(found.p.tolist(), found.repeated)]
+        ends = zip(range(runs), found.returns.tolist(), found.costs.tolist(), found.questions.tolist())
+        return {*zip(*columns, reports, strict=True), *ends}
+
+    whole = rows(200)
+    monkeypatch.setattr(guarded_runs, "CHUNK", 64)
+    assert rows(200) == whole and rows(70) == {row for row in whole if row[0] < 70}
+    assert rows(200, seed=1) != whole
 
 
 def test_what_cannot_be_sampled_is_said() -> None:
