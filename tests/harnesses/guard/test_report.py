@@ -123,6 +123,14 @@ def test_the_verdict_is_that_of_the_exact_binomial_test(sent, bad, tau, confiden
     assert (found.sent, found.bad, found.verdict) == (sent, bad, expected)
 
 
+@pytest.mark.parametrize(("tau", "least"), [("0.95", 59), ("31/32", 95), ("0.98", 149), ("0.99", 299)])
+def test_the_least_number_sent_without_a_failure_that_certifies(tau, least):
+    """T8: one-sided, log .05 / log tau; the two-sided end would ask for a quarter more."""
+    for sent, expected in ((least - 1, "undecided"), (least, "certified")):
+        found = report(Scores.of([1.0] * sent + [0.0], [1] * sent + [0]), Thresholds(tau, 0), COSTS)
+        assert (found.sent, found.bad, found.verdict) == (sent, 0, expected)
+
+
 @pytest.mark.parametrize(
     ("kappa", "tau", "counts", "total", "uar", "held"),
     [
