@@ -87,7 +87,10 @@ class FiniteGuard:
 
     @classmethod
     def from_scores(cls, p: Any, y: Any) -> FiniteGuard:
-        """The empirical law of reports `[N]` and labels `[N]`, 0 or 1; a float report is its shortest decimal."""
+        """The empirical law of reports `[N]` and labels `[N]`, 0 or 1; a float report is its shortest decimal.
+
+        For laws that are looked at exactly; `report` counts files of a million scores.
+        """
         reports, labels = np.asarray(p), np.asarray(y)
         if reports.ndim != 1 or reports.shape != labels.shape or reports.size == 0:
             raise GuardError(
@@ -213,12 +216,16 @@ class FiniteGuard:
 
 def merged(atoms: Iterable[tuple[Any, Fraction, Fraction]]) -> tuple[Atom, ...]:
     """Atoms of triples (p, allowed mass, bad mass), ascending, equal reports added up, those of mass 0 dropped."""
-    found: dict[Fraction, tuple[Fraction, Fraction]] = {}
-    for p, allowed, bad in atoms:
-        report = probability(p, "report p")
-        before = found.get(report, (ZERO, ZERO))
-        found[report] = before[0] + allowed, before[1] + bad
-    return tuple(Atom(p, *found[p]) for p in sorted(found) if any(found[p]))
+    read = [Atom(probability(p, "report p"), allowed, bad) for p, allowed, bad in atoms]
+    # Sorted, not hashed: the hash of a Fraction is dearer than the comparisons.
+    read.sort(key=lambda atom: atom.p)
+    found: list[Atom] = []
+    for atom in read:
+        if found and found[-1].p == atom.p:
+            found[-1] = Atom(atom.p, found[-1].allowed + atom.allowed, found[-1].bad + atom.bad)
+        else:
+            found.append(atom)
+    return tuple(atom for atom in found if atom.allowed or atom.bad)
 
 
 def by_label(y: Any, mass: Fraction) -> tuple[Fraction, Fraction]:
