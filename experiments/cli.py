@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from experiments.cli_ablate import add_ablate
+from experiments.cli_guard import add_plot
 
 if TYPE_CHECKING:
     from experiments.runner import Run
@@ -82,6 +83,7 @@ def add_commands(subparsers: Any) -> None:
     again.set_defaults(handler=_reproduce)
 
     add_ablate(subparsers)
+    add_plot(subparsers)
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:

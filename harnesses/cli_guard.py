@@ -28,15 +28,17 @@ def add_guard(subparsers: Any) -> None:
         description="A guard reads the probability p that a call is allowed, and acts, asks a person or escalates.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="guard_command", required=True)
+    # The package of studies adds an option that draws to one of them.
+    parser.set_defaults(guard_commands=commands)
     _add_thresholds(commands)
     _add_demo(commands)
-    add_report(commands)
+    _add_report(commands)
     add_select(commands)
     add_plan(commands)
     add_monitor(commands)
 
 
-def add_costs(parser: argparse.ArgumentParser, given: bool) -> None:
+def _add_costs(parser: argparse.ArgumentParser, given: bool) -> None:
     """The four costs, all required unless `given`, and the reviewer's errors."""
     defaults = {"wrong": "20", "ask": "1/2", "miss": "4", "escalate": "3"}
     meaning = {
@@ -89,7 +91,7 @@ def _add_thresholds(commands: Any) -> None:
         help="the thresholds that costs imply",
         description="Act where p >= tau_act, else ask where p >= tau_esc, else escalate: the cheapest at every p.",
     )
-    add_costs(parser, given=False)
+    _add_costs(parser, given=False)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(handler=_thresholds)
 
@@ -125,7 +127,7 @@ def _add_demo(commands: Any) -> None:
         help="the toy guard of M14 §7 on its 400 items",
         description="400 items of M14 §7's generator, cut as on that page (0.969 is its rounding of 31/32).",
     )
-    add_costs(parser, given=True)
+    _add_costs(parser, given=True)
     parser.add_argument("--tau-act", metavar="X", default="0.969", help="act at or above (default 0.969)")
     parser.add_argument("--tau-esc", metavar="X", help="escalate below (default: as the costs imply, 3/8)")
     parser.add_argument("--overconfident", action="store_true", help="the guard that understates its doubts")
@@ -154,8 +156,8 @@ def _demo(args: argparse.Namespace) -> int:
     return DONE
 
 
-def add_report(commands: Any) -> None:
-    """`report`; the package of studies adds `--plot` to it."""
+def _add_report(commands: Any) -> None:
+    """`report`; the package of studies gives it `--plot`."""
     parser = commands.add_parser(
         "report",
         help="what a guard does on a file of reports and labels, and whether its promise holds",
@@ -163,7 +165,7 @@ def add_report(commands: Any) -> None:
         "promise: at most 1 - tau_act of what is sent alone is disallowed. Exit code 1 where it is refuted.",
     )
     parser.add_argument("scores", metavar="SCORES", type=Path, help="a CSV or Parquet file")
-    add_costs(parser, given=False)
+    _add_costs(parser, given=False)
     parser.add_argument("--tau-act", metavar="X", help="act at or above (default: as the costs imply)")
     parser.add_argument("--tau-esc", metavar="X", help="escalate below (default: as the costs imply)")
     parser.add_argument(
