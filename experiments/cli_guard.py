@@ -1,4 +1,4 @@
-"""`--plot` of the command `guard report`, which stands here because it draws. Heavy imports stand inside the handler."""
+"""`--plot` of the command `guard report`, here because it draws. Heavy imports stand inside the handler."""
 
 from __future__ import annotations
 
