@@ -158,9 +158,9 @@ def _counts(data: Scores, tau: Fraction) -> Count:
 
 
 def _rejects(count: Count, alpha: Fraction, spent: Fraction) -> bool:
-    """Whether P(Bin(sent, alpha) <= bad) <= spent; never where nothing is sent."""
+    """Whether P(Bin(sent, alpha) <= bad) <= spent; never where nothing is sent, because that tail is 1."""
     sent, bad = count
-    return sent > 0 and at_most(bad, sent, alpha, spent)
+    return at_most(bad, sent, alpha, spent)
 
 
 def _fallback(counts: Sequence[Count], alpha: Fraction, delta: Fraction) -> Outcome:

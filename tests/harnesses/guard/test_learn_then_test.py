@@ -193,6 +193,16 @@ def _tail(k: int, n: int, rate: F) -> F:
     return total
 
 
+def test_holm_goes_on_where_bonferroni_stops() -> None:
+    """30 good sends have p-value .9^30 = .042, between half of .07 and .07; 130 are certified at once."""
+    p, y, grid = items_of([(30, 0), (100, 0)])
+    rejected = {
+        method: [t.rejected for t in share_threshold(p, y, "0.1", "0.07", grid, method).tests]
+        for method in ("holm", "bonferroni")
+    }
+    assert rejected == {"holm": [True, True], "bonferroni": [False, True]}
+
+
 def test_a_p_value_that_equals_delta_rejects() -> None:
     """Two sent, none bad, at 1/2: exactly 1/4."""
     assert share_threshold([0.9] * 2, [1, 1], "1/2", "1/4", ["1/2"]).tau_act == 0.5
