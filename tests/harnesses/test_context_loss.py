@@ -15,7 +15,7 @@ from harnesses.spec import parse_spec
 
 def case(task: str, horizon: int, context: str, **entries: object) -> Case:
     spec = {"task": f"library:{task}", "horizon": horizon, "discount": 1, "context": context, **entries}
-    return Case(parse_spec(spec), Effort(seconds=4.0))
+    return Case(parse_spec(spec), Effort(seconds=12.0))
 
 
 @pytest.mark.parametrize(
