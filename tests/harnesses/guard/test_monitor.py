@@ -223,6 +223,10 @@ def test_t10_long_streams_neither_overflow_nor_vanish() -> None:
     assert up[-1] == pytest.approx(bad * math.log(1.5) + math.log(series), rel=1e-12)
     state, down = monitor.run([0.98] * good, [1] * good, state)
     assert np.isfinite(down).all() and state.shift == 0
+    falling = up[-1] + np.arange(1, good + 1) * math.log(
+        0.98
+    )  # as long as the money that waits is as nothing
+    assert down[falling > 50] == pytest.approx(falling[falling > 50], abs=1e-7)
     small = demo_items(1000)
     fresh = monitor.run(small.p, small.y, state)[0]
     assert fresh == State.from_json(json.loads(json.dumps(fresh.json(), allow_nan=False)))
