@@ -94,7 +94,7 @@ def route_accuracy(
                 f"{place(row)}: correct step {step!r} is none of the steps; name one, such as retrieve"
             )
     reports = probabilities([value if good else 0 for value, good in zip(p, valid)], "p", place)
-    right = valid & np.array([mine == theirs for mine, theirs in zip(chosen, correct)], dtype=bool)
+    right = np.array([mine == theirs for mine, theirs in zip(chosen, correct)], dtype=bool)
     followed = valid & (reports >= cut(tau))
     size, count = sizes[0], int(followed.sum())
     return RouteAccuracy(
