@@ -23,13 +23,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, fields
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-from hypothesis import HealthCheck, find, settings
+from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
@@ -41,7 +40,7 @@ from harnesses.guard.selection_law import SelectionLaw, telling_sizes
 from pomdp.rational import read_rational
 
 Found = TypeVar("Found")
-Rule = Callable[[Any], Any]
+Guards = st.SearchStrategy[FiniteGuard]
 ZERO, ONE = Fraction(0), Fraction(1)
 MAX_COST = 20
 STEP = Fraction(1, 1000)
@@ -53,6 +52,10 @@ ROUNDING = Fraction(1, 10**9)
 MAX_SAMPLES = 500
 # In one list, so that a probability is one draw; it shrinks to the smallest denominator.
 RATIOS = [Fraction(k, n) for n in range(1, 33) for k in range(n + 1) if math.gcd(k, n) == 1]
+SEARCH = settings(
+    derandomize=True, database=None, deadline=None, phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
 MEASURES = ("share", "uar", "held_back", "ece")
 
 
@@ -178,21 +181,14 @@ def assert_rule_optimal(
     c, p = case
     found, chosen, best = expected_costs(p, c, reviewer), choose(p, c), best_region(p, c, reviewer)
     told = f"at p = {p} the rule says {chosen.value}, which costs {found[chosen]}"
-    if found[chosen] == found[best]:
-        told += f" as {best.value} does; a tie goes to the more autonomous one (else pass ties=False)"
-    else:
-        told += f" where {best.value} costs {found[best]}"
+    tie = f" as {best.value} does; a tie goes to the more autonomous one (else pass ties=False)"
+    told += tie if found[chosen] == found[best] else f" where {best.value} costs {found[best]}"
     judge = "" if reviewer == PERFECT else f"; {_named(reviewer)}"
     raise AssertionError(f"the rule is not optimal: {told} ({_named(c)}{judge})")
 
 
 def assert_share_bound(
-    rule: Any,
-    tau_act: Any,
-    guards: st.SearchStrategy[FiniteGuard] | None = None,
-    *,
-    exact: bool = False,
-    max_examples: int = 300,
+    rule: Any, tau_act: Any, guards: Guards | None = None, *, exact: bool = False, max_examples: int = 300
 ) -> None:
     """T2: on calibrated guards at most 1 - tau_act of the calls that `rule` acts on are not allowed.
 
@@ -216,12 +212,7 @@ def assert_share_bound(
 
 
 def assert_uar_bound(
-    rule: Any,
-    tau_act: Any,
-    guards: st.SearchStrategy[FiniteGuard] | None = None,
-    *,
-    exact: bool = False,
-    max_examples: int = 300,
+    rule: Any, tau_act: Any, guards: Guards | None = None, *, exact: bool = False, max_examples: int = 300
 ) -> None:
     """T3: of the disallowed calls `rule` acts on at most (1 - tau) m / pi0, and (1 - tau)(1 - pi0) / (tau pi0).
 
@@ -248,9 +239,7 @@ def assert_uar_bound(
         )
 
 
-def assert_measured(
-    measure: Callable[[np.ndarray, np.ndarray, float], Any], quantity: str, *, max_examples: int = 300
-) -> None:
+def assert_measured(measure: Callable[..., Any], quantity: str, *, max_examples: int = 300) -> None:
     """`measure(p [N], y [N], tau)` is the share, the UAR, what is held back or the L1 ECE at p >= tau, exactly.
 
     `quantity`: share (bad among acted-on), uar (acted-on among disallowed), held_back (among allowed) or ece (equal
@@ -306,11 +295,8 @@ def assert_selection_valid(
 
     def laws(n: int) -> st.SearchStrategy[tuple[int, dict[Fraction, Fraction]]]:
         # Three atoms where their samples are few; else two, with reports that recur, so that answers are reused.
-        few = math.comb(n + 2, 2) <= MAX_SAMPLES
-        return st.tuples(
-            st.just(n),
-            report_laws(max_atoms=3, near=close) if few else report_laws(max_atoms=2, parts=2, near=close),
-        )
+        atoms, parts = (3, 8) if math.comb(n + 2, 2) <= MAX_SAMPLES else (2, 2)
+        return st.tuples(st.just(n), report_laws(max_atoms=atoms, parts=parts, near=close))
 
     def breaks(case: tuple[int, dict[Fraction, Fraction]]) -> bool:
         return sum(v.chance for v in selection.violations(case[1], case[0], limit)) > risk
@@ -332,15 +318,26 @@ def assert_selection_valid(
 def _counterexample(
     strategy: st.SearchStrategy[Found], breaks: Callable[[Found], bool], max_examples: int
 ) -> Found | None:
-    """The smallest value that breaks a promise, the same in every run; None where the search found none."""
-    quiet = settings(
-        max_examples=max_examples, derandomize=True, database=None, deadline=None, print_blob=False,
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    """The smallest value that breaks a promise, the same in every run; None where the search found none.
+
+    An error of the callable under test is raised as it is and not shrunk: every later case counts as found.
+    """
+    errors: list[Exception] = []
+
+    def tried(case: Found) -> bool:
+        try:
+            return bool(errors) or breaks(case)
+        except Exception as error:
+            errors.append(error)
+            return True
+
     try:
-        return find(strategy, breaks, settings=quiet)
+        found = find(strategy, tried, settings=settings(SEARCH, max_examples=max_examples))
     except NoSuchExample:
-        return None
+        found = None
+    if errors:
+        raise errors[0]
+    return found
 
 
 def _region(value: Any, p: Fraction) -> Region:
@@ -362,19 +359,15 @@ def _acted(rule: Any, guard: FiniteGuard, exact: bool) -> tuple[Fraction, Fracti
     else:
         tau = probability(rule, "threshold")
         acted = [a for a in guard.atoms if a.p >= tau]
-    reports = ", ".join(str(a.p) for a in acted)
-    return sum((a.mass for a in acted), ZERO), sum((a.bad for a in acted), ZERO), reports
+    mass, bad = sum((a.mass for a in acted), ZERO), sum((a.bad for a in acted), ZERO)
+    return mass, bad, ", ".join(str(a.p) for a in acted)
 
 
 def _reports(costs: Costs, reviewer: Reviewer, exact: bool) -> st.SearchStrategy[Fraction]:
     """Reports to try: 0, 1, where two regions cost the same, those numbers' neighbours, and any others."""
     at0, at1 = (list(expected_costs(p, costs, reviewer).values()) for p in (0, 1))
-    ties = set()
-    for i, j in ((0, 1), (0, 2), (1, 2)):
-        start, end = at0[i] - at0[j], at1[i] - at1[j]
-        if start != end:
-            ties.add(start / (start - end))
-    inside = sorted(p for p in ties if 0 <= p <= 1)
+    gaps = [(at0[i] - at0[j], at1[i] - at1[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
+    inside = sorted({x / (x - y) for x, y in gaps if x != y and 0 <= x / (x - y) <= 1})
     if exact:
         return probabilities(inside)
     around = {
@@ -393,8 +386,7 @@ def _short(value: Fraction) -> str:
 
 def _named(record: Costs | Reviewer) -> str:
     """Costs or a reviewer in words."""
-    values = zip(fields(record), astuple(record.exact()), strict=True)
-    return ", ".join(f"{field.name} {value}" for field, value in values)
+    return ", ".join(f"{name} {value}" for name, value in vars(record.exact()).items())
 
 
 def _told(guard: FiniteGuard) -> str:
