@@ -1,6 +1,6 @@
 """Intervals and tests for studies: proportions, paired and clustered means, families, detectable effects.
 
-Imports numpy and scipy only. Every function returns a frozen record with the effect and its interval before
+Imports numpy, scipy and harnesses.guard.binomial. Every function returns a frozen record with the effect and its interval before
 the p-value. A figure that the data do not define is None, never 0 or 1.
 """
 
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import optimize, stats
+
+from harnesses.guard import binomial
 
 
 class StatisticsError(ValueError):
@@ -97,9 +99,7 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Proport
     _check_counts(successes, trials, level)
     if trials == 0:
         return Proportion(0, 0, None, None, None, level, "clopper-pearson")
-    tail = (1 - level) / 2
-    lower = 0.0 if successes == 0 else float(stats.beta.ppf(tail, successes, trials - successes + 1))
-    upper = 1.0 if successes == trials else float(stats.beta.isf(tail, successes + 1, trials - successes))
+    lower, upper = binomial.clopper_pearson(successes, trials, level)
     return Proportion(successes, trials, successes / trials, lower, upper, level, "clopper-pearson")
 
 

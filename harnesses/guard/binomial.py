@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from harnesses.guard.region import GuardError
 
@@ -20,7 +20,7 @@ def upper_end(failures: Any, trials: Any, confidence: float = 0.95) -> Any:
     k, n = _counts(failures, trials, confidence)
     inner = k < n
     # Where all failed the end is 1; the quantile is not defined there.
-    found = stats.beta.isf(1 - confidence, np.where(inner, k, 0) + 1, np.where(inner, n - k, 1))
+    found = special.betainccinv(np.where(inner, k, 0) + 1, np.where(inner, n - k, 1), 1 - confidence)
     return _like(np.where(inner, found, 1.0))
 
 
@@ -28,7 +28,7 @@ def lower_end(failures: Any, trials: Any, confidence: float = 0.95) -> Any:
     """One-sided lower end `[...]`; 0 where there are no trials."""
     k, n = _counts(failures, trials, confidence)
     inner = k > 0
-    found = stats.beta.ppf(1 - confidence, np.where(inner, k, 1), np.where(inner, n - k, 0) + 1)
+    found = special.betaincinv(np.where(inner, k, 1), np.where(inner, n - k, 0) + 1, 1 - confidence)
     return _like(np.where(inner, found, 0.0))
 
 
