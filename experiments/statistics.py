@@ -1,7 +1,7 @@
 """Intervals and tests for studies: proportions, paired and clustered means, families, detectable effects.
 
-Imports numpy, scipy and harnesses.guard.binomial. Every function returns a frozen record with the effect and its interval before
-the p-value. A figure that the data do not define is None, never 0 or 1.
+Imports numpy, scipy and harnesses.guard.binomial. Every function returns a frozen record with the effect and its
+interval before the p-value. A figure that the data do not define is None, never 0 or 1.
 """
 
 from __future__ import annotations
