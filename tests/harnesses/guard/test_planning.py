@@ -37,6 +37,7 @@ CASES = [
     (F(1, 5), F(1, 20), F(9, 10), F(0)),
     (F(1, 2), F(1, 4), F(1, 2), F(1, 4)),
     (F(1, 3), F(1, 2), F(7, 10), F(1, 4)),
+    (F(3, 10), F(343, 1000), F(4, 5), F(0)),  # .7^3: three items certify, where a rounded quantile says four
 ]
 
 
