@@ -61,7 +61,9 @@ class Parameters:
     delta: str = "1/10"
     kappas: tuple[float, ...] = tuple(1 + 0.25 * step for step in range(37))
     points: int = 33
-    streams: tuple[tuple[int, str], ...] = ((1, "report"), (2, "report"), (4, "report"), (8, "report"))
+    streams: tuple[tuple[int, str], ...] = (
+        (1, "report"), (2, "report"), (4, "report"), (8, "report"), (4, "1/32"), (8, "1/32"),
+    )  # fmt: skip
     horizon: int = 400
     bins: int = 10
 

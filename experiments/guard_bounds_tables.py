@@ -160,8 +160,8 @@ def analyse(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
         name = table.name.removeprefix("guard_")
         part = _pooled(parts[name], name, table) if name in COUNTED else parts[name]
         part = part.drop_duplicates(table.keys).sort_values(table.keys, kind="stable")
-        part = part.reindex(columns=table.stored).reset_index(drop=True)
-        # Columns that other parts lack came as floats.
+        part = part.reindex(columns=table.stored).reset_index(drop=True).infer_objects()
+        # Counts that other parts lack came as floats.
         whole = [name for name in part if name in WHOLE and (part[name] % 1 == 0).all()]
         found[table.name] = part.astype(dict.fromkeys(whole, int))
     return found
@@ -208,14 +208,16 @@ def headline(frames: Mapping[str, pd.DataFrame]) -> str:
 
 
 def delays(alarms: pd.DataFrame) -> str:
-    """Median delay of each kappa under the test of every report, and the false alarms."""
-    own = alarms[alarms["against"] == "report"]
+    """False alarms, and the sends after which half of the streams of each overconfident guard have alarmed."""
+    own = alarms[alarms["against"] == "report"].sort_values("sends")
+    last = own["sends"].max()
+    end = own[own["sends"] == last].set_index("kappa")["rate"]
     told = []
-    for kappa, part in own.groupby("kappa"):
-        part = part.sort_values("sends")
-        if kappa == 1:
-            told.append(f"{part['rate'].iloc[-1]:.4f} false alarms (delta {part['delta'].iloc[0]:g})")
-            continue
+    for kappa, part in own[own["kappa"] > 1].groupby("kappa"):
         half = part[part["rate"] >= 0.5]["sends"]
-        told.append(f"kappa {kappa:g} {half.min()}" if len(half) else f"kappa {kappa:g} later")
-    return f"Half of the streams alarmed within sends: {', '.join(told)}; {own['sends'].max()} sends watched."
+        told.append(f"{half.min() if len(half) else f'more than {last}'} at kappa {kappa:g}")
+    calm = f"{end[1]:.4f} of calibrated streams" if 1 in end else "streams"
+    return (
+        f"Within {last} sends the monitor alarms on {calm} (delta {own['delta'].iloc[0]:g}); half of the "
+        f"overconfident ones need {', '.join(told)}."
+    )

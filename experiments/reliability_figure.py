@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BARS, POINTS = 25, 10
+BARS, POINTS = 32, 10
 ALLOWED, DISALLOWED = 5, 1
 """Looks of the two labels."""
 
@@ -51,7 +51,7 @@ def draw_reliability(p: Any, y: Any, thresholds: Thresholds, width: float = styl
         cuts(axes, thresholds)
     names(above, thresholds)
     below.set_xlabel("reported probability that the call is allowed")
-    below.legend(loc="upper left", fontsize=7)
+    below.legend(loc="upper left", fontsize=7, frameon=True, framealpha=1.0, edgecolor="none")
     return drawn
 
 
@@ -72,9 +72,9 @@ def histogram(axes: Axes, tally: Tally, bars: int = BARS) -> None:
             label=f"{text} ({height.sum()})", **common,
         )  # fmt: skip
     axes.set_ylabel("items")
-    axes.set_xlim(0, 1)
+    axes.set_xlim(0, 1.01)
     axes.set_ylim(0, 1.18 * max(1, int((good + bad).max())))
-    axes.legend(loc="center left", fontsize=7)
+    axes.legend(loc="center left", fontsize=7, frameon=True, framealpha=1.0, edgecolor="none")
 
 
 def curve(
@@ -98,8 +98,8 @@ def curve(
 def frame(axes: Axes) -> None:
     """Limits, label and the diagonal on which a calibrated guard lies."""
     axes.plot([0, 1], [0, 1], color=style.GREY, linewidth=0.6, linestyle=":", zorder=1)
-    axes.set_xlim(0, 1)
-    axes.set_ylim(0, 1.02)
+    axes.set_xlim(0, 1.01)
+    axes.set_ylim(0, 1.03)
     axes.set_ylabel("share allowed")
 
 
