@@ -30,7 +30,7 @@ CONFINED = {
     "pomdp_py": ("pomdp/interop.py",),
     "matplotlib": ("experiments/",),
     "tueplots": ("experiments/",),
-    "hypothesis": ("pomdp/testing.py", "harnesses/guard/testing.py"),
+    "hypothesis": ("pomdp/testing.py", "harnesses/testing.py", "harnesses/guard/testing.py"),
     "langgraph": ("harnesses/desk/", "harnesses/langgraph_adapter.py", "harnesses/langchain_model.py"),
     "langchain": ("harnesses/desk/", "harnesses/langgraph_adapter.py", "harnesses/langchain_model.py"),
     "langchain_core": ("harnesses/desk/", "harnesses/langgraph_adapter.py", "harnesses/langchain_model.py"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harnesses.context import Context, ContextMap, Event, Message, branches, fold, parse_map, require_horizon
 from harnesses.context.context_map import Memory
+from harnesses.testing import context_maps
 from pomdp.belief import exact_measures
 from pomdp.model import POMDP, ModelError
 
@@ -26,29 +27,7 @@ MODEL = POMDP.build(
     start=["1/3", "2/3"],
 )
 PAIRS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.sampled_from(OBSERVATIONS)), max_size=8)
-PATTERNS = st.sampled_from(["a/x", "a/*", "*/y", "b/z", "*/*"])
-FIXED = (
-    *("null", "summary:count", "summary:count:2", "summary:pairs", "summary:latest", "summary:first:2"),
-    *("summary:parity:a/*", "summary:count:error=1/3", "belief_grid:3", "belief_grid:1:predict"),
-)
-WHOLE = st.sampled_from(["whole", "partial"])
-LEAVES = st.one_of(
-    st.integers(0, 4).map("last:{}".format),
-    st.integers(0, 7).map("last_messages:{}".format),
-    st.integers(1, 6).map("full:{}".format),
-    st.builds("oldest_first:{}:{}:{}".format, st.integers(0, 150), WHOLE, st.integers(0, 3)),
-    st.sampled_from(FIXED),
-)
-REGISTERS = st.builds("{}>{}".format, PATTERNS, PATTERNS)
-WRAPPERS = st.one_of(
-    st.sampled_from(["counter", "counter:2", "compose:results", "compose:calls", "compose:unordered"]),
-    st.sampled_from(["compose:rename:x>w,y>w", "compose:rename:z>x"]),
-    st.lists(PATTERNS, min_size=1, max_size=2).map(lambda found: f"pin:{','.join(found)}"),
-    st.lists(REGISTERS, min_size=1, max_size=2).map(lambda found: f"retrieve:{','.join(found)}"),
-)
-MAPS = st.builds(lambda leaf, wrappers: [leaf, *wrappers], LEAVES, st.lists(WRAPPERS, max_size=3)).map(
-    lambda parts: parse_map(parts).bind(MODEL, 8)
-)
+MAPS = context_maps(MODEL).map(lambda name: parse_map(name).bind(MODEL, 8))
 
 
 def events(pairs: list[tuple[str, str]], ids: bool) -> list[Event]:
