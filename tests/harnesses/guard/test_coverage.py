@@ -174,18 +174,24 @@ def test_a_cell_depends_on_its_seed_and_not_on_its_batches(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("against", ["report", "1/32"])
 def test_the_monitor_alarms_at_the_same_time_in_numpy_and_jax(against: str) -> None:
-    """T10 on 300 streams of an overconfident guard, of which some never alarm."""
-    watch = Monitor("1/20", against)
+    """T10 on 300 streams of an overconfident guard; at the loose level the money that still waits matters."""
     with jax.enable_x64(True):
         keys = jax.random.split(jax.random.key(10), 300)
         reach = ClosedForm(8).quantile(Fraction(31, 32))
         p, allowed = map(np.asarray, jax.vmap(coverage.items, (0, None, None, None))(keys, 120, 8.0, reach))
         doubts = 1 - p if against == "report" else np.full(p.shape, 1 / 32)
-        times = np.asarray(jax.jit(jax.vmap(coverage.alarm_time, (0, 0, None)))(doubts, ~allowed, 20.0))
-    for reports, labels, time in zip(p, allowed, times):
-        alarm = watch.run(reports, labels)[0].alarm
-        assert time == (0 if alarm is None else alarm.time)
-    assert 0 in times and (times > 0).sum() > 50
+        alarm_time = jax.jit(jax.vmap(coverage.alarm_time, (0, 0, None)))
+        found = {
+            delta: np.asarray(alarm_time(doubts, ~allowed, 1 / float(delta)))
+            for delta in (Fraction(1, 20), Fraction(9, 10))
+        }
+    for delta, times in found.items():
+        watch = Monitor(delta, against)
+        for reports, labels, time in zip(p, allowed, times):
+            alarm = watch.run(reports, labels)[0].alarm
+            assert time == (0 if alarm is None else alarm.time)
+    strict = found[Fraction(1, 20)]
+    assert 0 in strict and (strict > 0).sum() > 50
 
 
 def test_false_alarms_at_any_time_stay_below_delta_and_late_detection_is_sure() -> None:
