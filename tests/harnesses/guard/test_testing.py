@@ -198,6 +198,21 @@ def test_without_calibration_the_promise_breaks(check) -> None:
     assert "on the miscalibrated guard" in told and any(a.p >= F(31, 32) and a.p > a.eta for a in guard.atoms)
 
 
+@pytest.mark.parametrize(
+    ("check", "fragment"),
+    [
+        (kit.assert_share_bound, "is 1/2, above 1 - tau_act = 1/4"),
+        (kit.assert_uar_bound, "is 1/11, above the 1/22 that"),
+    ],
+)
+def test_a_promise_is_about_the_calls_acted_on_however_few(check, fragment: str) -> None:
+    """Acted on: 1/10 of all calls, half of them disallowed; of all calls that is less than 1 - tau = 1/4."""
+    guard = FiniteGuard.from_atoms([(F(3, 4), F(1, 2), 1), (0, F(1, 18) * 8, 9)])
+    assert (guard.sent("3/4"), guard.pi0) == (F(1, 10), F(11, 20))
+    told = failure(check, "3/4", "3/4", st.just(guard))
+    assert fragment in told
+
+
 def guard_in(told: str) -> FiniteGuard:
     """The guard that a message prints."""
     atoms = re.findall(r"p (\S+): allowed (\S+), not ([^;}]+)", told.split("{")[1])
@@ -243,6 +258,13 @@ def test_the_samples_of_a_law_are_all_of_them() -> None:
         assert len(found) == math.comb(4 + len(masses) - 1, 4) and sum(found.values()) == 1
         assert all(sum(sample) == 4 for sample in found)
     assert dict(samples((F(1, 2), F(1, 3), F(1, 6)), 2))[1, 0, 1] == 2 * F(1, 2) * F(1, 6)
+
+
+def test_a_uar_of_exactly_alpha_keeps_the_promise() -> None:
+    law, selection = {F(1, 2): F(1, 2), F(0): F(1, 2)}, SelectionLaw(lambda p, y: 0.5)
+    assert selection.violations(law, 2, F(1, 2)) == []
+    above = selection.violations(law, 2, F(49, 100))
+    assert sum(v.chance for v in above) == 1 and {v.uar for v in above} == {F(1, 2)}
 
 
 def test_the_shipped_selection_passes_at_several_levels() -> None:
