@@ -73,7 +73,7 @@ def costs_of(args: argparse.Namespace) -> tuple[Costs, Reviewer]:
 
 def thresholds_of(args: argparse.Namespace) -> Thresholds:
     """Those of the costs, each replaced by the option of its name; tau_esc is at most tau_act."""
-    from harnesses.guard.region import Thresholds, probability
+    from harnesses.guard.region import Thresholds
     from harnesses.guard.thresholds import thresholds
 
     if args.tau_act is not None and args.tau_esc is not None:
@@ -81,8 +81,8 @@ def thresholds_of(args: argparse.Namespace) -> Thresholds:
     found = thresholds(*costs_of(args))
     if args.tau_esc is not None:
         return Thresholds(found.tau_act, args.tau_esc)
-    act = found.tau_act if args.tau_act is None else probability(args.tau_act, "tau_act")
-    return Thresholds(act, min(found.tau_esc, act))
+    act = found.tau_act if args.tau_act is None else args.tau_act
+    return Thresholds.capped(act, found.tau_esc)
 
 
 def _add_thresholds(commands: Any) -> None:

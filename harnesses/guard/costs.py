@@ -11,8 +11,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from harnesses.guard.region import GuardError, Region, probability
-from pomdp.rational import read_rational
+from harnesses.guard.region import Region, at_least, probability
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,9 @@ class Costs:
 
     def exact(self) -> Costs:
         """The same costs as Fractions. Raises GuardError for one that is no number or below 0."""
-        return Costs(**{f.name: _cost(getattr(self, f.name), f"cost {f.name}") for f in fields(self)})
+        return Costs(
+            **{f.name: at_least(0, getattr(self, f.name), f"cost {f.name}", "1/2") for f in fields(self)}
+        )
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Reviewer:
         return Reviewer(
             probability(self.e0, "reviewer e0"),
             probability(self.e1, "reviewer e1"),
-            _cost(self.r, "reviewer r"),
+            at_least(0, self.r, "reviewer r", "1/2"),
         )
 
 
@@ -65,13 +66,3 @@ def best_region(p: Any, costs: Costs, reviewer: Reviewer = PERFECT) -> Region:
     """The cheapest region for a call allowed with probability p; ties go to the more autonomous one."""
     found = expected_costs(p, costs, reviewer)
     return min(found, key=lambda kind: found[kind])
-
-
-def _cost(value: Any, where: str) -> Fraction:
-    try:
-        found = read_rational(value)
-    except ValueError as error:
-        raise GuardError(f"{where}: {error}") from error
-    if found < 0:
-        raise GuardError(f"{where} is {value}; costs are 0 or more, such as 1/2")
-    return found

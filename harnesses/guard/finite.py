@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harnesses.guard.costs import PERFECT, Costs, Reviewer, expected_costs
-from harnesses.guard.region import REGIONS, GuardError, Region, Thresholds, probability, region
-from pomdp.rational import read_rational
+from harnesses.guard.region import REGIONS, GuardError, Region, Thresholds, at_least, probability, region
 
 ZERO = Fraction(0)
 
@@ -69,13 +68,17 @@ class FiniteGuard:
     @classmethod
     def of(cls, mass: Mapping[tuple[Any, int], Any]) -> FiniteGuard:
         """From {(p, y): P(report = p, label = y)}; numbers as `read_rational` reads them. Equal reports merge."""
-        return cls(merged((p, *by_label(y, weight(m, f"mass of ({p}, {y})"))) for (p, y), m in mass.items()))
+        return cls(
+            merged(
+                (p, *by_label(y, at_least(0, m, f"mass of ({p}, {y})", "1/4"))) for (p, y), m in mass.items()
+            )
+        )
 
     @classmethod
     def from_atoms(cls, atoms: Iterable[tuple[Any, Any, Any]]) -> FiniteGuard:
         """From triples (p, eta, weight), weights in any unit. Atoms of equal p merge before eta(p) is computed."""
         read = [
-            (p, probability(eta, f"eta of report {p}"), weight(w, f"weight of report {p}"))
+            (p, probability(eta, f"eta of report {p}"), at_least(0, w, f"weight of report {p}", "1/4"))
             for p, eta, w in atoms
         ]
         total = sum((w for *_, w in read), ZERO)
@@ -233,17 +236,6 @@ def by_label(y: Any, mass: Fraction) -> tuple[Fraction, Fraction]:
     if y not in (0, 1):
         raise GuardError(f"label {y!r}; a label is 1 (allowed) or 0")
     return (mass, ZERO) if y == 1 else (ZERO, mass)
-
-
-def weight(value: Any, where: str) -> Fraction:
-    """An exact number from 0 up; GuardError otherwise."""
-    try:
-        found = read_rational(value)
-    except ValueError as error:
-        raise GuardError(f"{where}: {error}") from error
-    if found < 0:
-        raise GuardError(f"{where} is {value}; give 0 or more, such as 1/4")
-    return found
 
 
 def _ratio(part: Fraction, whole: Fraction) -> Fraction | None:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harnesses.guard.bounds import Bound, humble
-from harnesses.guard.finite import ZERO, FiniteGuard, by_label, merged, weight
-from harnesses.guard.region import GuardError, probability
+from harnesses.guard.finite import ZERO, FiniteGuard, by_label, merged
+from harnesses.guard.region import GuardError, at_least, probability
 
 ONLY_NEVER = "only never acting helps"
 
@@ -52,7 +52,8 @@ class InjectedGuard:
         """From {(p, p', y): probability}, numbers as `read_rational` reads them."""
         return cls(
             _paired(
-                (p, after, y, weight(m, f"mass of ({p}, {after}, {y})")) for (p, after, y), m in mass.items()
+                (p, after, y, at_least(0, m, f"mass of ({p}, {after}, {y})", "1/4"))
+                for (p, after, y), m in mass.items()
             )
         )
 

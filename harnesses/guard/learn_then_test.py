@@ -88,11 +88,7 @@ class ShareSelection:
 
     def thresholds(self, tau_esc: Any) -> Thresholds:
         """Both thresholds of the guard; a tau_esc above tau_act is lowered to it."""
-        esc = probability(tau_esc, "tau_esc")
-        if self.tau_act is None:
-            return Thresholds(None, esc)
-        act = probability(self.tau_act, "tau_act")
-        return Thresholds(act, min(act, esc))
+        return Thresholds.capped(self.tau_act, tau_esc)
 
     def json(self) -> dict[str, Any]:
         """The record, rationals as floats."""

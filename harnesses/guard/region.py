@@ -64,6 +64,14 @@ class Thresholds:
         """Whether no report is asked about."""
         return self.tau_act == self.tau_esc
 
+    @classmethod
+    def capped(cls, tau_act: Any, tau_esc: Any) -> Thresholds:
+        """These thresholds, a tau_esc above tau_act lowered to it: nothing is asked about then."""
+        if tau_act is None:
+            return cls(None, tau_esc)
+        act = probability(tau_act, "tau_act")
+        return cls(act, min(act, probability(tau_esc, "tau_esc")))
+
     def json(self) -> dict[str, Any]:
         """Both thresholds as floats and as exact text, None where the guard never acts."""
         act = self.tau_act
@@ -125,6 +133,17 @@ def probability(value: Any, where: str) -> Fraction:
         raise GuardError(f"{where}: {error}") from error
     if not 0 <= found <= 1:
         raise GuardError(f"{where} is {value}, not a probability; give one from 0 to 1, such as 31/32")
+    return found
+
+
+def at_least(least: int, value: Any, where: str, example: str) -> Fraction:
+    """An exact number from `least` up, a float read by its shortest decimal; GuardError otherwise."""
+    try:
+        found = read_rational(value)
+    except ValueError as error:
+        raise GuardError(f"{where}: {error}") from error
+    if found < least:
+        raise GuardError(f"{where} is {value}; give {least} or more, such as {example}")
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from harnesses.guard.rate import Rate
-from harnesses.guard.region import Thresholds, probability
+from harnesses.guard.region import Thresholds
 from harnesses.guard.scores import Scores
 from harnesses.guard.tail import level, most_failures, rate_between, zero_failure_size
 
@@ -53,11 +53,7 @@ class Selection:
 
     def thresholds(self, tau_esc: Any) -> Thresholds:
         """Both thresholds of the guard; a tau_esc above tau_act is lowered to it: nothing is asked about then."""
-        esc = probability(tau_esc, "tau_esc")
-        if self.tau_act is None:
-            return Thresholds(None, esc)
-        act = probability(self.tau_act, "tau_act")
-        return Thresholds(act, min(act, esc))
+        return Thresholds.capped(self.tau_act, tau_esc)
 
     def json(self) -> dict[str, Any]:
         """The record; alpha and delta as floats."""

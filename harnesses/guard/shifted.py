@@ -12,9 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from harnesses.guard.rate import Rate
-from harnesses.guard.region import GuardError, probability
+from harnesses.guard.region import GuardError, at_least, probability
 from harnesses.guard.shift import chi2_end
-from pomdp.rational import read_rational
 
 
 @dataclass(frozen=True)
@@ -61,8 +60,8 @@ def shifted(
     """
     distances = [
         None if tv is None else probability(tv, "tv"),
-        None if ratio is None else _at_least(ratio, 1, "ratio"),
-        None if chi2 is None else _at_least(chi2, 0, "chi2"),
+        None if ratio is None else at_least(1, ratio, "ratio", "2"),
+        None if chi2 is None else at_least(0, chi2, "chi2", "1/4"),
     ]
     if distances == [None, None, None]:
         raise GuardError("no distance is given; give tv, ratio or chi2 of the shift, such as tv=0.01")
@@ -100,13 +99,3 @@ def _share(tau: Fraction | None, sent: Fraction, tv: Fraction | None) -> Fractio
     if tau is None or tv is None or sent == 0:
         return None
     return min(Fraction(1), 1 - tau + tv / sent)
-
-
-def _at_least(value: Any, least: int, name: str) -> Fraction:
-    try:
-        found = read_rational(value)
-    except ValueError as error:
-        raise GuardError(f"{name}: {error}") from error
-    if found < least:
-        raise GuardError(f"{name} is {value}; give {least} or more, such as {least + 1}")
-    return found

@@ -65,13 +65,13 @@ def test_costs_and_reviewers_are_read_exactly() -> None:
 @pytest.mark.parametrize(
     ("make", "fragment"),
     [
-        (lambda: Costs(ask=-1).exact(), "cost ask is -1; costs are 0 or more, such as 1/2"),
+        (lambda: Costs(ask=-1).exact(), "cost ask is -1; give 0 or more, such as 1/2"),
         (lambda: Costs(wrong="dear").exact(), "cost wrong: 'dear' is not a number"),
         (lambda: Costs(miss=float("nan")).exact(), "cost miss: nan is not a finite number"),
         (lambda: Costs(escalate=True).exact(), "cost escalate: 'True' is not a number"),
         (lambda: Reviewer(e0=2).exact(), "reviewer e0 is 2, not a probability"),
         (lambda: Reviewer(e1=-0.1).exact(), "reviewer e1 is -0.1, not a probability"),
-        (lambda: Reviewer(r=-1).exact(), "reviewer r is -1; costs are 0 or more"),
+        (lambda: Reviewer(r=-1).exact(), "reviewer r is -1; give 0 or more"),
         (lambda: expected_costs(1.5, Costs()), "report p is 1.5, not a probability"),
     ],
 )
