@@ -12,7 +12,7 @@ from typing import Any
 
 from harnesses.guard.binomial import lower_end, upper_end
 from harnesses.guard.rate import Rate
-from harnesses.guard.region import probability
+from harnesses.guard.region import GuardError, probability
 from harnesses.guard.reliability import Bin, equal_mass
 from harnesses.guard.tally import Tally
 
@@ -43,10 +43,8 @@ class ActingRegion:
     def of(cls, tally: Tally, tau: Any, bins: int = 15, confidence: float = 0.95) -> ActingRegion:
         """From all items of a guard and its `tau_act`, read exactly.
 
-        The ends are those of the disallowed share, Clopper-Pearson, less the mean doubt. They concern the reports
-        at hand, whose labels are independent but not alike: the binomial tail is then an upper bound.
-        Source: W. Hoeffding, On the distribution of the number of successes in independent trials, Annals of
-        Mathematical Statistics 27 (1956).
+        The ends are those of the disallowed share, `unlike_ends`, less the mean doubt. They concern the reports at
+        hand, whose labels are independent but not alike. Raises GuardError for a confidence below 3/4.
         """
         tau = probability(tau, "tau_act")
         acted = tally.at_least(tau)
@@ -56,8 +54,8 @@ class ActingRegion:
             return cls(tau, rate, None, None, None, None, None, None, None, (), confidence)
         # Doubts are summed as such: 1 - mean(p) loses the digits of a mean near 1.
         doubt = float(acted.count @ (1 - acted.report)) / sent
-        lower = lower_end(bad, sent, confidence) - doubt
-        upper = upper_end(bad, sent, confidence) - doubt
+        low, high = unlike_ends(bad, sent, confidence)
+        lower, upper = low - doubt, high - doubt
         over = bad / sent - doubt
         (whole,) = equal_mass(acted, 1)
         rows = equal_mass(acted, bins)
@@ -91,6 +89,23 @@ class ActingRegion:
             f"  with {sure} each: at least {self.lower:+.4f}, at most {self.upper:+.4f}",
             f"  bound 1 - tau + overconfidence: {self.bound:.4f} as estimated, {self.bound_upper:.4f} with {sure}",
         ]
+
+
+def unlike_ends(bad: int, sent: int, confidence: float) -> tuple[float, float]:
+    """One-sided ends of the mean rate of `sent` independent labels, not all of one rate, of which `bad` are bad.
+
+    Clopper-Pearson but for one of either kind: P(count >= c) is at most the binomial tail of the mean rate m where
+    c >= sent m + 1, which any c > 1 of probability below 1/4 meets. That at least one is bad has at most probability
+    sent m, and a single doubtful item among sure ones attains it; so then the lower end is (1 - confidence) / sent.
+    Source: W. Hoeffding, On the distribution of the number of successes in independent trials, Annals of
+    Mathematical Statistics 27 (1956).
+    """
+    if not 0.75 <= confidence < 1:
+        raise GuardError(f"confidence is {confidence}; give one from 0.75 up and below 1, such as 0.95")
+    one = (1 - confidence) / sent
+    lower = one if bad == 1 else lower_end(bad, sent, confidence)
+    upper = 1 - one if sent - bad == 1 else upper_end(bad, sent, confidence)
+    return lower, upper
 
 
 def _bound(tau: Fraction, overconfidence: float) -> float:

@@ -103,10 +103,11 @@ def uar_bound(guard: FiniteGuard, tau: Any) -> Bound:
 
 
 def uar_prior_bound(guard: FiniteGuard, tau: Any) -> Bound:
-    """T3, by the prior alone: UAR(tau) <= (1 - tau)(1 - pi0) / (tau pi0), at least as large as `uar_bound`'s.
+    """T3, by the prior alone: UAR(tau) <= (1 - tau)(1 - pi0) / (tau pi0).
 
-    Hypotheses: as `uar_bound`; tau > 0 (else no bound). Vacuous exactly where pi0 <= 1 - tau: then a calibrated guard
-    may send every disallowed call. Source: M14 Eq. 5 and Eq. 7, guard design T3.
+    Hypotheses: as `uar_bound`, under which this is at least as large; tau > 0 (else no bound). Vacuous exactly where
+    pi0 <= 1 - tau: then a calibrated guard may send every disallowed call.
+    Source: M14 Eq. 5 and Eq. 7, guard design T3.
     """
     pi0 = guard.pi0
     if pi0 == 0:
@@ -122,7 +123,7 @@ def regret_at(p: Any, eta: Any, costs: Costs, reviewer: Reviewer = PERFECT) -> B
     """T4, pointwise: acting by a report p where the truth is eta costs at most `spread |p - eta|` too much.
 
     Hypotheses: the region is the cheapest at p (T1, T5), ties either way. `spread` is that of the costs' slopes in
-    1 - p: max(wrong, miss) with a perfect reviewer, whom it needs: rejections of allowed calls (e1 r) widen it.
+    1 - p: max(wrong, miss) with a perfect reviewer, at most that if e1 r = 0; rejections of allowed calls can widen it.
     Tight: one of act and escalate, at the threshold. Source: M14 Eq. 4, guard design T4.
     """
     at_truth = expected_costs(eta, costs, reviewer)
@@ -145,7 +146,7 @@ def regret_bound(guard: FiniteGuard, costs: Costs, reviewer: Reviewer = PERFECT)
 
 
 def slope_spread(costs: Costs, reviewer: Reviewer = PERFECT) -> Fraction:
-    """Largest difference between the regions' costs per unit of doubt 1 - p; max(wrong, miss) if e1 r = 0."""
+    """Largest difference between the regions' costs per unit of doubt 1 - p; max(wrong, miss) if e0 = e1 r = 0."""
     sure, doubtful = expected_costs(1, costs, reviewer), expected_costs(0, costs, reviewer)
     slopes = [doubtful[kind] - sure[kind] for kind in sure]
     return max(slopes) - min(slopes)

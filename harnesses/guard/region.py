@@ -100,6 +100,8 @@ def regions(p: Any, thresholds: Thresholds) -> Any:
     """
     if not hasattr(p, "__array_namespace__"):
         p = np.asarray(p, dtype=np.float64)
+    if p.dtype.kind in "biu":
+        p = p.astype(float)  # 0 and 1: whole numbers between which no cut can be found
     array = p.__array_namespace__()
     return codes(p, cut(thresholds.tau_act, p.dtype), cut(thresholds.tau_esc, p.dtype), array)
 
@@ -107,7 +109,18 @@ def regions(p: Any, thresholds: Thresholds) -> Any:
 def codes(p: Any, act: Any, esc: Any, array: Any = np) -> Any:
     """Codes int8 of reports from cuts of their own type, broadcast; `array` is numpy or jax.numpy."""
     one, two, none = (array.asarray(code, dtype=array.int8) for code in (1, 2, 0))
-    return array.where(p >= act, none, array.where(p >= esc, one, two))
+    acts, asks = (_reaches(p, tau, array) for tau in (act, esc))
+    return array.where(acts, none, array.where(asks, one, two))
+
+
+def _reaches(p: Any, tau: Any, array: Any) -> Any:
+    """Whether p >= tau, subnormal numbers included, which compiled comparisons take for 0."""
+    if array is np:
+        return p >= tau
+    # The bits of numbers from 0 up, the sign left out, are ordered as they are. NaN reaches nothing.
+    kind = np.dtype(f"int{8 * p.dtype.itemsize}")
+    bits, least = (x.view(kind) & np.iinfo(kind).max for x in (p, tau))
+    return (p >= tau) & (bits >= least)
 
 
 def cut(tau: Any, dtype: Any = np.float64) -> np.floating:

@@ -69,8 +69,8 @@ def pac_threshold(p: Any, y: Any, alpha: Any, delta: Any) -> Selection:
 
     `p` `[N]` reports in [0, 1], `y` `[N]` labels, 1 = allowed, of independent items from one population. Nothing
     else is assumed: the guard need not be calibrated and reports may tie. With k = max{k : P(Bin(n, alpha) <= k)
-    <= delta} the rule fails only if at most k of n disallowed items lie in the largest upper set of reports whose
-    mass exceeds alpha. Raises GuardError for reports, labels, alpha or delta that are none.
+    <= delta} the rule fails only if at most k of n disallowed items lie in the least set {p >= t} that holds
+    alpha or more of their mass. Raises GuardError for reports, labels, alpha or delta that are none.
     """
     data, alpha, delta = Scores.of(p, y), rate_between(alpha, "alpha"), level(delta, "delta")
     n = _disallowed(data)

@@ -16,8 +16,9 @@ from harnesses.guard.region import GuardError, Thresholds
 def thresholds(costs: Costs, reviewer: Reviewer = PERFECT) -> Thresholds:
     """The thresholds under which `region(p, ...)` has the least expected cost at every p, ties to autonomy.
 
-    Exact: costs are read as rationals. Raises GuardError where no pair of thresholds is optimal, which needs a
-    reviewer whose rejections of allowed calls cost more than a miss (then escalate lies between act and ask).
+    Exact: costs are read as rationals. Raises GuardError where no pair does that, which needs a reviewer whose
+    rejections of allowed calls cost more than a miss: then escalate lies between act and ask. It is raised too where
+    asking meets the cost of escalating at p = 0 alone, and only the tie there goes to escalating without it.
     Source: M14 Eq. 4 for the form. Differs from the source: see the module.
     """
     c, judge = costs.exact(), reviewer.exact()

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from harnesses.guard.acting_region import ActingRegion
+from harnesses.guard.acting_region import ActingRegion, unlike_ends
 from harnesses.guard.binomial import clopper_pearson, upper_end
 from harnesses.guard.region import GuardError
 from harnesses.guard.reliability import ece, equal_width
@@ -101,3 +102,35 @@ def test_an_empty_region_prints_and_serialises():
 def test_a_threshold_beyond_one_is_no_threshold():
     with pytest.raises(GuardError, match="tau_act"):
         ActingRegion.of(Tally.of([0.5], [1]), 1.2)
+
+
+@pytest.mark.parametrize("size", [2, 3, 10, 40])
+@pytest.mark.parametrize("confidence", [0.75, 0.9, 0.95])
+def test_each_end_holds_where_a_single_doubtful_item_is_among_sure_ones(size, confidence):
+    """T8: the count is 1 with all the probability of the mean, more often than a binomial count is above 0."""
+    rate = 1.001 * (
+        1 - confidence
+    )  # of the one item: the count is not 0 so often, too often to exclude its mean
+    assert unlike_ends(1, size, confidence)[0] <= rate / size
+    assert unlike_ends(size - 1, size, confidence)[1] >= 1 - rate / size
+
+
+@pytest.mark.parametrize("confidence", [0.75, 0.95])
+def test_each_end_holds_for_all_mixtures_of_sure_and_equally_doubtful_items(confidence):
+    """T8, Hoeffding: the worst laws of a count with a given mean are these; the mean is just beyond each end."""
+    for size in (1, 2, 5, 9):
+        ends = np.array([unlike_ends(bad, size, confidence) for bad in range(size + 1)])
+        for sure, doubtful in ((j, m) for j in range(size) for m in range(1, size - j + 1)):
+            for mean in np.concatenate([ends[:, 0] - 1e-9, ends[:, 1] + 1e-9]):
+                rate = (mean * size - sure) / doubtful
+                if not 0 <= rate <= 1:
+                    continue
+                law = np.zeros(size + 1)
+                law[sure : sure + doubtful + 1] = stats.binom.pmf(np.arange(doubtful + 1), doubtful, rate)
+                beyond = law[ends[:, 0] > mean].sum(), law[ends[:, 1] < mean].sum()
+                assert max(beyond) <= 1 - confidence + 1e-12
+
+
+def test_a_confidence_that_the_ends_cannot_keep_is_refused():
+    with pytest.raises(GuardError, match="0.75"):
+        unlike_ends(1, 10, 0.5)

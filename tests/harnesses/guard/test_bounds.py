@@ -274,3 +274,15 @@ def test_a_bound_is_decided_exactly_and_says_when_it_says_nothing():
         Bound.of(F(1), None).vacuous and Bound.of(F(0), F(1)).vacuous and not Bound.of(F(0), F(1, 2)).vacuous
     )
     assert regret_bound(FiniteGuard.of({(1, 0): 1}), SEED).bound == 20
+
+
+def test_an_erring_reviewer_narrows_the_spread_where_a_miss_is_dearer_than_a_mistake():
+    assert slope_spread(Costs(ask=1, miss=4, escalate=3, wrong=2)) == 4
+    assert slope_spread(Costs(ask=1, miss=4, escalate=3, wrong=2), Reviewer(e0="1/2")) == 3
+
+
+def test_the_bound_by_the_prior_is_the_larger_one_under_its_hypothesis_only():
+    """T3: with p 1/2 for all and eta 1/8 more is sent than a humble guard could."""
+    guard = FiniteGuard.from_atoms([("1/2", "1/8", 1)])
+    assert uar_prior_bound(guard, "1/2").bound == F(1, 7) < uar_bound(guard, "1/2").bound == F(4, 7)
+    assert not humble(guard, "1/2")

@@ -134,6 +134,28 @@ def test_regions_are_cut_under_jit_and_vmap_with_the_thresholds_closed_over(kind
         np.testing.assert_array_equal(one_by_one, regions(p, thresholds))
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_jax_tells_the_least_numbers_from_zero(kind) -> None:
+    """A guard whose disallowed reports are all 0 acts above 0, not at it; a compiled comparison flushes to 0."""
+    import jax
+
+    with jax.enable_x64(kind is np.float64):
+        least = np.nextafter(kind(0), kind(1))
+        p = np.array([-0.0, 0, least, 2 * least, 4 * least, np.finfo(kind).tiny, 1, math.nan], dtype=kind)
+        for tau_esc in (0, str(least), str(2 * least)):
+            for tau_act in (str(2 * least), str(4 * least), None):
+                thresholds = Thresholds(tau_act, tau_esc)
+                one_by_one = [REGIONS.index(region(x, thresholds)) for x in p[:-1]] + [2]
+                for cuts in (regions, jax.jit(regions, static_argnums=1)):
+                    assert cuts(jax.numpy.asarray(p), thresholds).tolist() == one_by_one
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.bool_])
+def test_whole_numbers_are_reports_too(kind) -> None:
+    p = np.array([0, 1], dtype=kind)
+    assert regions(p, Thresholds("1/2", "1/4")).tolist() == [2, 0]
+
+
 @given(taus, st.sampled_from(TYPES))
 @example(F(1, 10**9), np.float16)
 @example(F(7, 10), np.float64)

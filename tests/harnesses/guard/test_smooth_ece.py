@@ -81,3 +81,10 @@ def test_naming_the_other_label_changes_nothing():
 def test_certain_and_right_is_no_error_and_certain_and_wrong_the_greatest():
     assert smooth_ece(Tally.of([0, 1, 1], [0, 1, 1])) == 0
     assert smooth_ece(Tally.of([1, 1], [0, 0])) == pytest.approx(1)
+
+
+def test_it_is_far_from_proportional_to_the_distance_from_calibration():
+    """Reports d below and above 1/2 with the wrong labels are calibrated once moved by d."""
+    for d in (1e-2, 1e-3, 1e-4):
+        found = smooth_ece(Tally.of([0.5 - d, 0.5 + d], [1, 0]))
+        assert 0.6 * np.sqrt(d) < found < 2 * np.sqrt(d)
