@@ -77,7 +77,8 @@ class Report:
     def verdict(self) -> str:
         """`certified` where share_upper <= bound, `refuted` where share_lower > bound, else `undecided`.
 
-        A wrong verdict of either kind has probability at most 1 - confidence. Undecided where nothing is sent.
+        For independent items a wrong verdict of either kind has probability at most 1 - confidence. Undecided where
+        nothing is sent.
         """
         if self.bound is None or self.sent == 0:
             return UNDECIDED

@@ -79,7 +79,7 @@ def route_accuracy(
 
     None, blank text and, where `steps` are given, a name outside them are invalid answers: wrong, never followed,
     and their p is not read. Raises GuardError for lengths that differ, a correct step outside `steps`, or another
-    p outside [0, 1]. Source: M14 Eq. 6.
+    p outside [0, 1]. Source: M14 Eq. 6. Differs from the source: there an invalid answer with a high p is followed.
     """
     tau, place = probability(tau_route, "tau_route"), rows_of("routes")
     sizes = len(chosen), len(correct), len(p)

@@ -85,7 +85,7 @@ def conformal_threshold(p: Any, y: Any, alpha: Any) -> Selection:
     """The least threshold under which E[UAR] <= alpha, the mean over draws of the data: split conformal.
 
     A new disallowed item exceeds the j-th largest of n earlier ones with probability at most j / (n + 1), so j =
-    floor(alpha (n + 1)). The rate of the threshold one gets exceeds alpha in about half of all draws. Source: V.
+    floor(alpha (n + 1)). The rate of the threshold one gets exceeds alpha in up to about half of all draws. Source: V.
     Vovk, A. Gammerman and G. Shafer, Algorithmic Learning in a Random World (2005).
     """
     data, alpha = Scores.of(p, y), rate_between(alpha, "alpha")
@@ -98,7 +98,7 @@ def conformal_threshold(p: Any, y: Any, alpha: Any) -> Selection:
 
 
 def naive_threshold(p: Any, y: Any, alpha: Any) -> Selection:
-    """The least threshold whose observed UAR is at most alpha: no guarantee, and about half of its choices fail."""
+    """The least threshold whose observed UAR is at most alpha: no guarantee; with many items about half of its choices fail."""
     data, alpha = Scores.of(p, y), rate_between(alpha, "alpha")
     n = _disallowed(data)
     k = math.floor(alpha * n) if n else None
