@@ -64,8 +64,8 @@ class Injection:
     T7, an injection that tells no more of the label than the report: the share is at most `share_bound`
     = 1 - tau_act + D, and 1 - tau_act again at `restored` = tau_act + D (None: beyond 1).
     T7, any injection: the mass of disallowed sent is at most `doubted` = E[(1-p) 1{p >= tau_act - D}] for a
-    calibrated p, and at most `reachable_bad`, the disallowed with p >= tau_act - D, for any; `restored` brings it back
-    to its value without injection. `exposed`: items with tau_act - D <= p < tau_act, which a rise of D can send.
+    calibrated p, and at most `reachable_bad`, the disallowed with p >= tau_act - D, for any; `restored` brings it to
+    its value without injection or less. `exposed`: items with tau_act - D <= p < tau_act, which a rise of D can send.
     All of this takes D for the largest rise; one of a sample may be below that of the population.
     Source: M14 Eq. 9 and §7; guard design T7.
     """
