@@ -1,4 +1,4 @@
-"""Hypothesis strategies for constructors, harnesses, context maps and specs; beside pomdp.testing and no other file.
+"""Hypothesis strategies for constructors, harnesses, context maps and specs; imports hypothesis and harnesses.
 
 Paste this into a test and replace the property by one of your own:
 
@@ -31,7 +31,7 @@ from harnesses.constructors.catalogue import Part, parse_part
 from harnesses.context import parse_map
 from harnesses.harness import OUTER, Harness
 from pomdp.library import task as library_task
-from pomdp.model import POMDP
+from pomdp.model import POMDP, ModelError
 
 PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 PROBABILITIES = ("0", "1/4", "1/3", "1/2", "1")
@@ -40,13 +40,10 @@ SPEC_TASKS = ("tiger", "flip:3", "tmaze:3")
 KINDS = ("tools", "control", "loop")
 
 
-@st.composite
-def context_maps(draw: st.DrawFn, model: POMDP, *, max_wrappers: int = 3) -> str:
+def context_maps(model: POMDP, *, max_wrappers: int = 3) -> st.SearchStrategy[str]:
     """The canonical name of a map that binds to the model, with up to `max_wrappers` wrappers around a leaf."""
-    text = draw(_leaves(model))
-    for _ in range(draw(st.integers(0, max_wrappers))):
-        text = f"{draw(_wrappers(model))}:{text}"
-    return parse_map(text).name
+    wrappers = st.lists(_wrappers(model), max_size=max_wrappers)
+    return st.builds(lambda leaf, around: parse_map([leaf, *around]).name, _leaves(model), wrappers)
 
 
 @st.composite
@@ -67,8 +64,8 @@ def parts(draw: st.DrawFn, model: POMDP, *, part: str | None = None) -> Part:
 def harnesses(draw: st.DrawFn, task: POMDP, *, max_parts: int = 3, max_wrappers: int = 1) -> Harness:
     """A harness that fits the task: up to `max_parts` constructors, innermost first, and a context map.
 
-    A `timeout` is followed by a `retry` of its actions now and then. Without parts and wrappers it is the bare task
-    under a map without wrappers.
+    A `timeout` is followed by a `retry` of its action now and then, where that is idempotent. Without parts and
+    wrappers it is the bare task under a map without wrappers.
     """
     chosen: list[Part] = []
     model, rank = task, 0
@@ -80,7 +77,8 @@ def harnesses(draw: st.DrawFn, task: POMDP, *, max_parts: int = 3, max_wrappers:
         chosen, rank = [*chosen, found], found.rank
         if found.name == "timeout" and draw(st.booleans()):
             action = found.text.split(":")[1]
-            chosen.append(parse_part(f"retry:{action}:{draw(st.integers(1, 2))}"))
+            again = [*chosen, parse_part(f"retry:{action}:{draw(st.integers(1, 2))}")]
+            chosen = again if _fits(again, task) else chosen
         model = _assembled(chosen, "null").inner(task)
     return _assembled(chosen, draw(context_maps(model, max_wrappers=max_wrappers)))
 
@@ -103,6 +101,15 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
 def _assembled(chosen: Sequence[Part], context: str) -> Harness:
     tools, control, loop = (tuple(part for part in chosen if part.part == kind) for kind in KINDS)
     return Harness(tools, control, loop, parse_map(context))
+
+
+def _fits(chosen: Sequence[Part], task: POMDP) -> bool:
+    """Whether the constructors apply: a retry refuses an action that is not idempotent, and tells nobody before."""
+    try:
+        _assembled(chosen, "null").inner(task)
+    except ModelError:
+        return False
+    return True
 
 
 def _leaves(model: POMDP) -> st.SearchStrategy[str]:
