@@ -98,7 +98,7 @@ def conformal_threshold(p: Any, y: Any, alpha: Any) -> Selection:
 
 
 def naive_threshold(p: Any, y: Any, alpha: Any) -> Selection:
-    """The least threshold whose observed UAR is at most alpha: no guarantee; of many items about half the choices fail."""
+    """The least threshold whose observed UAR is at most alpha: no guarantee; of many items half the choices fail."""
     data, alpha = Scores.of(p, y), rate_between(alpha, "alpha")
     n = _disallowed(data)
     k = math.floor(alpha * n) if n else None
