@@ -8,6 +8,7 @@ from harnesses.cli_attribute import add_attribute
 from harnesses.cli_context import add_context
 from harnesses.cli_describe import add_describe, spec_first
 from harnesses.cli_guard import add_guard
+from harnesses.cli_logs import add_logs
 from harnesses.cli_memo import add_memo
 
 
@@ -18,6 +19,7 @@ def add_commands(subparsers: Any) -> None:
     add_describe(subparsers)
     add_memo(subparsers)
     add_guard(subparsers)
+    add_logs(subparsers)
     simulate = subparsers.choices.get("simulate")
     if simulate is not None:
         simulate.set_defaults(handler=spec_first(simulate.get_default("handler")))
