@@ -20,7 +20,7 @@ Kind = Literal["ok", "error", "timeout", "transient"]
 _SERVE = "import sys; from harnesses.runtime.child import serve; serve(sys.argv[1])"
 
 
-class Transient(Exception):  # noqa: N818 (it says what the failure is)
+class Transient(Exception):
     """Raised by a tool whose failure may pass by itself, such as a rate limit: an idempotent tool is tried again."""
 
 

@@ -166,11 +166,15 @@ class State:
 
 @dataclass(frozen=True)
 class Run:
-    """A run at one moment: its append-only history, its state, and `tick`, the last timestamp given out."""
+    """A run at one moment: its append-only history, its state, and `tick`, the last timestamp given out.
+
+    `context` is what the model was last shown, None before the first step.
+    """
 
     history: tuple[Message, ...]
     state: State = field(default_factory=lambda: State(Budget()))
     tick: int = 0
+    context: Context | None = None
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -60,7 +60,7 @@ class Tool:
         AgentError for a missing type or description, a timeout that is not positive, or a function that a child
         process cannot import.
         """
-        called = name or getattr(function, "__name__", "")
+        called = str(name or getattr(function, "__name__", ""))
         if not called.isidentifier():
             raise AgentError(f"a tool needs a name such as read_file; got {called!r}")
         said = description or " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
