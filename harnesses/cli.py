@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harnesses.cli_agent import add_agent
 from harnesses.cli_attribute import add_attribute
 from harnesses.cli_context import add_context
 from harnesses.cli_describe import add_describe, spec_first
@@ -19,6 +20,7 @@ def add_commands(subparsers: Any) -> None:
     add_describe(subparsers)
     add_memo(subparsers)
     add_guard(subparsers)
+    add_agent(subparsers)
     add_logs(subparsers)
     simulate = subparsers.choices.get("simulate")
     if simulate is not None:

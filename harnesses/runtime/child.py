@@ -54,11 +54,13 @@ def call_in_child(function: Callable[..., Any], arguments: Mapping[str, Any], de
         argv = [sys.executable, "-c", _SERVE, folder]
         finished = run_command(argv, os.getcwd(), deadline, env=environment)
         answer = Path(folder, "outcome")
-        if finished.exit_code is None:
+        if finished.ended == "deadline":
             return Outcome("timeout", f"killed after {deadline:g} s")
         if not answer.exists():
             last = finished.output.strip().splitlines()[-1:] or ["no output"]
-            return Outcome("error", f"its process ended with code {finished.exit_code}: {last[0]}")
+            return Outcome(
+                "error", f"its process ended without an answer (exit code {finished.exit_code}): {last[0]}"
+            )
         return Outcome(*json.loads(answer.read_text(encoding="utf-8")))
 
 

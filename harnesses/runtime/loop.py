@@ -10,7 +10,7 @@ the trace. Every failure is appended to the history, where the model sees it. So
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -30,7 +30,10 @@ CORRECTION = "[harness] "  # how the harness's own messages begin
 
 @dataclass(frozen=True)
 class Harness:
-    """H = (L, T, C, K): this file's loop, the dispatcher's tools, a context map, and control. Source: M1 §1.1.2."""
+    """H = (L, T, C, K): this file's loop, the dispatcher's tools, a context map, and control. Source: M1 §1.1.2.
+
+    reading: how the map names and sizes messages. label: what the trace should say beside, such as the task's name.
+    """
 
     model: Model
     dispatcher: Dispatcher
@@ -40,6 +43,7 @@ class Harness:
     reading: Reading = Reading()
     formatter: Formatter = chat
     trace: Trace = field(default_factory=NoTrace)
+    label: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def schema_tokens(self) -> int:

@@ -70,9 +70,11 @@ class Message:
     about: str | None = None
 
     def json(self) -> dict[str, Any]:
-        """As data; entries that are empty are left out."""
+        """As data; entries that are empty are left out, and the content where the result says the same."""
         data = asdict(self)
         data["calls"] = [asdict(call) for call in self.calls]
+        if self.result is not None and self.result.content == self.content:
+            del data["content"]
         return {key: value for key, value in data.items() if value not in (None, [])}
 
     @classmethod
@@ -81,6 +83,8 @@ class Message:
         rest = dict(data)
         calls = tuple(ToolCall(**call) for call in rest.pop("calls", ()))
         result = rest.pop("result", None)
+        if result is not None:
+            rest = {"content": result["content"]} | rest
         return cls(**rest, calls=calls, result=None if result is None else ToolResult(**result))
 
 

@@ -98,6 +98,7 @@ def head_record(harness: Harness) -> Record:
         "limits": vars(harness.limits),
         "stall": rules,
         "tools": harness.dispatcher.schemas,
+        "label": dict(harness.label),
     }
 
 
