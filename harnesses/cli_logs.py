@@ -31,8 +31,8 @@ def add_logs(subparsers: Any) -> None:
         "logs",
         help="logs of other agents: failures, stalls, injections, and what a context map would have dropped",
         description="Reads tau-bench, AgentDojo, mini-swe-agent, SWE-agent and LangGraph checkpoint logs, told apart "
-        "by content. Tokens are ceil(characters/4) unless the log carries counts. A token budget of a map is for the "
-        "whole context, system prompt and user request included. Exit code 1 where a record is broken.",
+        "by content. Tokens are ceil(characters/4) unless the log carries counts. A token budget of a map is for "
+        "what follows the system prompt and the user's request. Exit code 1 where a record is broken.",
     )
     parser.add_argument(
         "path", metavar="PATH", type=Path, help="a log, or a folder that is searched for logs"
@@ -44,6 +44,9 @@ def add_logs(subparsers: Any) -> None:
         action="append",
         default=[],
         help="a context map such as oldest_first:8000, last:10 or summary:latest; may be repeated",
+    )
+    parser.add_argument(
+        "--count-head", action="store_true", help="budgets are for system prompt and user request too"
     )
     parser.add_argument("--estimate", action="store_true", help="do not use the counts that a log carries")
     parser.add_argument("--runs", action="store_true", help="a line for each run too; JSON has them always")
@@ -78,7 +81,7 @@ def _read(
                     count += 1
                     broken += [item] if len(broken) < SHOWN else []
                     continue
-                one = RunReport.of(item.estimated() if args.estimate else item, maps)
+                one = RunReport.of(item.estimated() if args.estimate else item, maps, args.count_head)
                 group = Group(folder, item.source, item.setting)
                 groups.setdefault(group, Tally(names)).add(one, str(file))
                 show(one, group, file)
@@ -121,7 +124,7 @@ def _as_json(args: argparse.Namespace, maps: list[ContextMap], found: Found) -> 
         print((",\n" if written else "\n") + json.dumps(line, allow_nan=False), end="")
         written += 1
 
-    head = {"estimator": _estimator(args), "maps": [phi.name for phi in maps]}
+    head = {"estimator": _estimator(args), "head_counts": args.count_head, "maps": [phi.name for phi in maps]}
     print(json.dumps(head)[:-1] + ', "runs": [', end="")
     groups, broken, count = _read(args, maps, found, show)
     tail = {
@@ -146,6 +149,9 @@ def _as_text(args: argparse.Namespace, maps: list[ContextMap], found: Found) -> 
     if args.runs:
         print()
     print(f"tokens: {_estimator(args)}")
+    if maps:
+        what = "everything" if args.count_head else "what follows the system prompt and the user's request"
+        print(f"budgets of maps: for {what}")
     for rows in group_tables([tally.json(group) for group, tally in groups.items()]):
         print("\n" + plain(table(rows)))
     if found.others:

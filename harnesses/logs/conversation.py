@@ -12,7 +12,7 @@ from typing import Any
 
 from harnesses.logs.fields import LogError, as_arguments, as_list, as_name, as_object, as_text, need
 from harnesses.logs.run import Head, Step, untimed
-from harnesses.logs.tokens import call_json, estimate
+from harnesses.logs.tokens import estimate, reply_tokens
 from harnesses.runtime.records import Status, ToolCall
 
 ROLES = {
@@ -83,11 +83,6 @@ def read_calls(value: Any, place: str) -> list[ToolCall]:
         identity = UNNAMED if identity is None else as_name(identity, f"{here}.id")
         calls.append(ToolCall(id=identity, name=as_name(name, f"{here}.name"), arguments=arguments))
     return calls
-
-
-def reply_tokens(text: str, call: ToolCall | None) -> int:
-    """Estimated size of what a model said together with one call."""
-    return estimate(text, "" if call is None else call_json(call.name, call.arguments))
 
 
 def _reply(reading: _Reading, text: str, calls: Sequence[ToolCall]) -> None:

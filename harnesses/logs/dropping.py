@@ -1,7 +1,7 @@
 """Dropping: what a context map would have taken out of the context at each step of a run; imports the maps.
 
-The map is folded over the run's steps as the running harness would have done. System prompt and user request stay,
-and a token budget is for the whole context: the map has what they leave of it. Source: M1 §1.2.4, §1.5.
+The map is folded over the run's steps as the running harness does it: no map sees the system prompt and the user's
+request, and a token budget is for what follows them unless they are to count. Source: M1 §1.2.4, §1.5.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from harnesses.context import (
 )
 from harnesses.logs.fields import LogError
 from harnesses.logs.run import Run
+from harnesses.logs.tokens import READING
 
 TALK = "talk"  # the name of a step without a call
 
@@ -82,17 +83,17 @@ def bind(recipe: MapRecipe) -> ContextMap:
 def events(run: Run) -> Iterator[Event]:
     """The steps as events with ids: what a user says counts with the call, for no map may take it for a result."""
     for number, step in enumerate(run.steps):
-        name = TALK if step.call is None else step.call.name
-        answer = "" if step.result is None else step.result.content
+        name = TALK if step.call is None else READING.call(step.call)[0]
+        answer = "" if step.result is None else READING.result(step.result)[0]
         yield Event(
             Message("call", name, step.call_tokens + step.heard_tokens, (number, "call")),
             Message("result", answer, step.result_tokens, (number, "result")),
         )
 
 
-def dropped(phi: ContextMap, run: Run) -> Dropped:
-    """What the map takes out of the run, step by step."""
-    within = beside(phi, run.head.tokens)
+def dropped(phi: ContextMap, run: Run, count_head: bool = False) -> Dropped:
+    """What the map takes out of the run, step by step; with `count_head` its budget is for the head too."""
+    within = beside(phi, run.head.tokens) if count_head else phi
     answers = {(number, "result") for number, step in enumerate(run.steps) if step.result is not None}
     memory = within.start()
     lost: list[Removal] = []

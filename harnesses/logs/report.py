@@ -40,15 +40,15 @@ class RunReport:
     maps: tuple[Dropped, ...]
 
     @classmethod
-    def of(cls, run: Run, maps: Sequence[ContextMap]) -> RunReport:
-        """Everything about a run."""
+    def of(cls, run: Run, maps: Sequence[ContextMap], count_head: bool = False) -> RunReport:
+        """Everything about a run; `count_head` as in `dropped`."""
         return cls(
             run,
             sum(step.call is not None for step in run.steps),
             run.tokens,
             Counter(step.result.status for step in run.steps if step.result is not None),
             stalls(run.steps),
-            tuple(dropped(phi, run) for phi in maps),
+            tuple(dropped(phi, run, count_head) for phi in maps),
         )
 
     def json(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from harnesses.logs.tokens import Source, call_json, estimate
+from harnesses.logs.tokens import Source, call_key, estimate, reply_tokens
 from harnesses.runtime.records import Status, ToolCall, ToolResult
 
 UNTIMED = math.nan  # the duration of a call of which the log does not tell how long it took
@@ -49,7 +49,7 @@ class Step:
     @cached_property
     def key(self) -> str | None:
         """Equal for identical calls, name and arguments; None without a call."""
-        return None if self.call is None else call_json(self.call.name, self.call.arguments)
+        return None if self.call is None else call_key(self.call.name, self.call.arguments)
 
     @property
     def tokens(self) -> int:
@@ -104,7 +104,7 @@ class Run:
 def _estimated(step: Step) -> Step:
     return replace(
         step,
-        call_tokens=estimate(step.said, step.key or ""),
+        call_tokens=reply_tokens(step.said, step.call),
         result_tokens=estimate(step.result.content if step.result else ""),
         heard_tokens=estimate(step.heard),
     )

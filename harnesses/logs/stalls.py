@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from harnesses.logs.run import Step
 
-TIMES = 3  # identical calls, or steps that bring nothing new
+TIMES = 3  # identical calls, or calls that bring nothing new
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,7 @@ class Stalls:
     """The step, from 1, at which each rule first fires; None where it never does.
 
     consecutive: the same call, name and arguments, the third time in a row. total: the third time anywhere.
-    growth: the third step in a row that adds no token which was not there before, its call, its result and its text
-    being those of an earlier step.
+    growth: the third call in a row that repeats an earlier one and its answer, so that nothing new is learned.
     """
 
     consecutive: int | None
@@ -29,7 +28,7 @@ class Stalls:
 
 
 def stalls(steps: Sequence[Step]) -> Stalls:
-    """All three rules on the steps of a run; steps without a call neither count nor interrupt the first two."""
+    """All three rules on the steps of a run; talk between calls neither counts nor interrupts."""
     calls = [(number, step.key) for number, step in enumerate(steps, 1) if step.key is not None]
     consecutive = total = growth = None
     seen: Counter[str] = Counter()
@@ -42,12 +41,14 @@ def stalls(steps: Sequence[Step]) -> Stalls:
             consecutive = number
         if seen[key] == TIMES and total is None:
             total = number
-    known: set[tuple[str | None, str | None, str, str]] = set()
+    known: set[tuple[str, str | None, str | None]] = set()
     row = 0
     for number, step in enumerate(steps, 1):
-        content = (step.key, step.result.content if step.result else None, step.said, step.heard)
-        row = row + 1 if content in known else 0
-        known.add(content)
+        if step.key is None:
+            continue
+        status, content = (step.result.status, step.result.content) if step.result else (None, None)
+        row = row + 1 if (step.key, status, content) in known else 0
+        known.add((step.key, status, content))
         if row == TIMES and growth is None:
             growth = number
     return Stalls(consecutive, total, growth)

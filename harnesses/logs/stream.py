@@ -87,6 +87,7 @@ def _lines(stream: BinaryIO, report: Report) -> Iterator[Record]:
             continue
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
+        line = line.rstrip(b"\r\n")
         if line.strip():
             yield _parsed(line, number)
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harnesses.logs.conversation import read_calls, reply_tokens, role_of
+from harnesses.logs.conversation import read_calls, role_of
 from harnesses.logs.fields import LogError, as_list, as_object, as_text
 from harnesses.logs.run import Head, Outcome, Run, Step, untimed
-from harnesses.logs.tokens import estimate
+from harnesses.logs.tokens import estimate, reply_tokens
 from harnesses.runtime.records import Status, ToolCall
 
 NAME = "SWE-agent"
