@@ -25,7 +25,7 @@ def parse(reply: Reply, first: int) -> tuple[ToolCall, ...] | str:
         try:
             calls.append(ToolCall(f"c{first + place}", _name(raw), _arguments(raw)))
         except ModelError as error:
-            return str(error)
+            return f"call {place + 1}, {raw.name or 'without a name'}: {error}"
     if not calls and not reply.text.strip():
         return "the reply is empty; call a tool, or answer in words to finish"
     return tuple(calls)
