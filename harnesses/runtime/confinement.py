@@ -28,6 +28,7 @@ from harnesses.runtime.records import ToolCall
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255
 MAX_DEPTH = 32
+_SLASHES = "/\\\u2215\u2044\u29f8\u2216\u2571"
 _READ = os.O_RDONLY | os.O_CLOEXEC
 _FOLDER = _READ | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 # Without waiting: opening a pipe would otherwise block until somebody writes to it.
@@ -113,11 +114,7 @@ def _check_name(name: str, path: str) -> None:
         )
     # What a file system that folds characters, or a person, would read as a separator or as a climb.
     folded = unicodedata.normalize("NFKC", name)
-    look_alike = any(mark in folded for mark in "/\\\u2215\u2044\u29f8\u2216\u2571") or folded.strip(" ") in (
-        ".",
-        "..",
-    )
-    if look_alike or (folded != name and folded.startswith("..")):
+    if any(mark in folded for mark in _SLASHES) or (folded != name and folded.startswith("..")):
         raise ConfinementError("no look-alike", f"{shown(path)} holds a character that reads as / or as ..")
 
 
