@@ -19,7 +19,6 @@ from harnesses.context import ContextMap, Event, Removal, fold
 from harnesses.context import Message as Item
 from harnesses.context.message import REMOVED
 from harnesses.context.oldest_first import CUT
-from harnesses.runtime.control import reply_id
 from harnesses.runtime.records import AgentError, Context, Dropped, Message, ToolCall, ToolResult
 
 STUB = "[result removed]"  # four tokens, as maps count a stub
@@ -81,7 +80,7 @@ def pieces(history: Sequence[Message]) -> dict[str, Piece]:
     answers = {m.result.call_id: m for m in history if m.result}
     corrections: dict[str, list[Message]] = {}
     for message in history:
-        if message.about is not None:
+        if message.about is not None and message.role == "user":
             corrections.setdefault(message.about, []).append(message)
     found = {}
     for reply in (message for message in history if message.role == "assistant"):
@@ -89,9 +88,9 @@ def pieces(history: Sequence[Message]) -> dict[str, Piece]:
             if call.id not in answers:
                 raise AgentError(f"call {call.id} has no result yet; a context is assembled between steps")
             found[call.id] = Piece(reply, call, answers[call.id], tuple(corrections.get(call.id, ())))
-        id = reply_id(reply)
-        if id in corrections:
-            found[id] = Piece(reply, None, corrections[id][0], tuple(corrections[id][1:]))
+        if reply.about is not None:
+            answer, *advice = corrections[reply.about]
+            found[reply.about] = Piece(reply, None, answer, tuple(advice))
     return found
 
 

@@ -145,15 +145,10 @@ def _until(history: Sequence[Message], subject_id: str) -> Iterator[tuple[str, S
 
 def _backwards(history: Sequence[Message]) -> Iterator[tuple[str, Subject]]:
     for message in reversed(history):
-        if message.role == "assistant" and not message.calls:
-            yield reply_id(message), message.content
+        if message.role == "assistant" and message.about is not None:
+            yield message.about, message.content
         for call in reversed(message.calls):
             yield call.id, call
-
-
-def reply_id(message: Message) -> str:
-    """The name of a reply without calls, as `m7`: what a corrective message is about where nothing parsed."""
-    return f"m{message.timestamp}"
 
 
 @dataclass(frozen=True)

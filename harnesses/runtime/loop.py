@@ -17,7 +17,7 @@ from typing import Any
 
 from harnesses.context import ContextMap
 from harnesses.runtime.assembly import Reading, assemble
-from harnesses.runtime.control import Limits, StallRule, reply_id
+from harnesses.runtime.control import Limits, StallRule
 from harnesses.runtime.format import Formatter, chat
 from harnesses.runtime.models import Model, ModelFailure, Reply
 from harnesses.runtime.parse import as_written, parse
@@ -109,14 +109,13 @@ def receive(harness: Harness, run: Run, reply: Reply) -> Run:
     parsed = parse(reply, made + 1)
     if known is None:
         if isinstance(parsed, str):
-            run = append(harness, run, "assistant", clean(as_written(reply)))
+            run = append(harness, run, "assistant", clean(as_written(reply)), about=f"m{run.state.step}")
         else:
             run = append(harness, run, "assistant", clean(reply.text), calls=parsed)
     if not isinstance(parsed, str):
         return run if parsed else end(harness, run, Reason.COMPLETED)
-    subject = reply_id(run.history[-1])
     fault = f"{CORRECTION}Your reply could not be read and nothing was done: {clean(parsed)}"
-    return settle(harness, append(harness, run, "user", fault, about=subject))
+    return settle(harness, append(harness, run, "user", fault, about=run.history[-1].about))
 
 
 def answer(harness: Harness, run: Run, call: ToolCall, known: ToolResult | None = None) -> Run:
@@ -238,7 +237,7 @@ def _refused(harness: Harness, run: Run, call: ToolCall) -> ToolResult | None:
 def _newest(history: Sequence[Message]) -> list[str]:
     """The subjects of the newest reply: its calls, or itself where nothing parsed."""
     reply = next(message for message in reversed(history) if message.role == "assistant")
-    return [call.id for call in reply.calls] or [reply_id(reply)]
+    return [call.id for call in reply.calls] or [str(reply.about)]
 
 
 def _spent(state: State, **spent: float) -> State:

@@ -59,7 +59,8 @@ class Message:
     """One item of a history or a context; `timestamp` counts up through a run, 0 for what no history holds.
 
     `calls` only in assistant messages, `result` only in tool messages. `about` is set in the harness's own
-    corrective messages: the id of the call, or of the reply that did not parse.
+    corrective messages, to the id of the call or reply that they are about, and in a reply that did not parse,
+    to its own id (`m3` for the third).
     """
 
     role: Role

@@ -11,6 +11,7 @@ import json
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel
@@ -104,7 +105,7 @@ class Dispatcher:
                 raise AgentError(f"tool {name} has no permission rules; give {{{name!r}: ()}} to allow all")
             raise AgentError(f"permission rules for {name}, which is no tool: {', '.join(self.tools)}")
 
-    @property
+    @cached_property
     def schemas(self) -> list[dict[str, Any]]:
         """The schemas of all tools, in their order."""
         return [tool.schema for tool in self.tools.values()]
