@@ -3,7 +3,9 @@
 The rules of a tool's arguments cannot hold back the code that a test run executes. Where the kernel offers Landlock,
 that code can write only what `ruleset` lists, read and execute only what it lists, open no TCP connection (from
 interface version 4 on) and signal no process outside its own run (from 6 on). Unprivileged; inherited by every
-descendant; cannot be lifted. Elsewhere `version` is 0 and the code of a run has the rights of its user.
+descendant; cannot be lifted. Not covered: modes, owners and times of files outside, which the user's own rights bound,
+datagrams, and sockets that are files. Run as an ordinary user, never as root.
+Elsewhere `version` is 0 and the code of a run has the rights of its user.
 """
 
 from __future__ import annotations
