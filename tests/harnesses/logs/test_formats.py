@@ -143,6 +143,8 @@ def test_an_id_used_again_answers_the_newest_call(small_logs: dict[str, Any]) ->
     record["traj"][4:] = copy.deepcopy(record["traj"][2:4])
     record["traj"][5]["content"] = "fine"
     assert [s.result.status for s in read_run(record, "f").steps if s.result] == ["error", "ok"]
+    del record["traj"][3]  # the first call was never answered
+    assert [s.result and s.result.status for s in read_run(record, "f").steps] == [None, "ok"]
 
 
 def test_an_answer_without_its_call_stays_a_result(small_logs: dict[str, Any]) -> None:
