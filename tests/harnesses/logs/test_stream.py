@@ -16,7 +16,12 @@ from harnesses.logs import stream
 from harnesses.logs.stream import layout_of, records
 
 ROOT = Path(__file__).resolve().parents[3]
-ROWS: list[dict[str, Any]] = [{"a": 1, "t": "é\n]}[{"}, {"b": [1, {"c": '\\"'}]}, {}, {"d": None, "long": "x, " * 60}]
+ROWS: list[dict[str, Any]] = [
+    {"a": 1, "t": "é\n]}[{"},
+    {"b": [1, {"c": '\\"'}]},
+    {},
+    {"d": None, "long": "x, " * 60},
+]
 
 
 def write(folder: Path, content: str | bytes) -> Path:
