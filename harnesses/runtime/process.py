@@ -127,6 +127,10 @@ def run_command(
 def _check(argv: Sequence[str], deadline: float, output_limit: int) -> None:
     if isinstance(argv, str) or not argv or not all(isinstance(a, str) and "\0" not in a for a in argv):
         raise CommandError('a command is a list of texts without NUL, as in ["/usr/bin/env", "true"]')
+    if not hasattr(os, "waitid"):
+        raise CommandError(
+            "commands need Linux, or macOS with Python 3.13 or later: this system has no waitid"
+        )
     if not os.path.isabs(argv[0]):
         raise CommandError(f"the program {argv[0]!r} is not absolute; name its file, as in /usr/bin/env")
     if not (0 < deadline < math.inf):

@@ -166,7 +166,7 @@ def test_a_mutant_leaves_something_behind(run: Run, word: str, tmp_path: Path, m
     (tmp_path / "mutant.py").write_text(text)
     monkeypatch.setattr(process, "_SUPERVISOR", tmp_path / "mutant.py")
     monkeypatch.setattr(process, "GRACE", 1.0)
-    run(ESCAPES[escape], deadline=0.7)
+    run(ESCAPES[escape], deadline=2.0)  # long enough for the escape to have happened
     assert alive(word)
 
 
@@ -189,12 +189,12 @@ def test_a_flood_fills_no_memory(run: Run, stream: int):
     tracemalloc.start()
     try:
         finished = run(
-            f"import os\nwhile True: os.write({stream}, b'x' * 65536)", deadline=1.0, output_limit=5000
+            f"import os\nwhile True: os.write({stream}, b'x' * 65536)", deadline=2.0, output_limit=5000
         )
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert finished.removed > 10 * 2**20 and peak < 2 * 2**20
+    assert finished.removed > 4 * 2**20 and peak < 2 * 2**20
     assert 5000 < len(finished.output) < 5100 and finished.ended == "deadline"
 
 
