@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import NamedTuple
 
 from harnesses.constructors.limits import WARNING
-from harnesses.context import ContextMap, Event, Removal, fold
+from harnesses.context import Context as Chosen
+from harnesses.context import ContextMap, Event, Memory, Removal, fold
 from harnesses.context import Message as Item
 from harnesses.context.message import REMOVED
 from harnesses.context.oldest_first import CUT
@@ -118,12 +119,36 @@ def history_tokens(history: Sequence[Message], reading: Reading) -> int:
     )
 
 
+class Folding:
+    """`fold`, going on from the last history where the next one begins with it: a long run folds each event once."""
+
+    def __init__(self) -> None:
+        self._last: tuple[ContextMap | None, list[Event], Memory, list[Removal]] = (None, [], None, [])
+
+    def __call__(self, phi: ContextMap, events: list[Event]) -> Chosen:
+        """The same as `fold(phi, events)`."""
+        known, seen, memory, dropped = self._last
+        if known is not phi or events[: len(seen)] != seen:
+            seen, memory, dropped = [], phi.start(), []
+        dropped = list(dropped)
+        for item in events[len(seen) :]:
+            memory, gone = phi.step(memory, item)
+            dropped.extend(gone)
+        self._last = phi, events, memory, dropped
+        chosen = phi.show(memory)
+        return Chosen(chosen.messages, (*dropped, *chosen.dropped))
+
+
 def assemble(
-    history: Sequence[Message], phi: ContextMap, reading: Reading, schema_tokens: int = 0
+    history: Sequence[Message],
+    phi: ContextMap,
+    reading: Reading,
+    schema_tokens: int = 0,
+    folding: Callable[[ContextMap, list[Event]], Chosen] = fold,
 ) -> Context:
     """phi(history): the context that the model is shown, a pure function of the history. Source: M1 §1.2.2, step 1."""
     found = pieces(history)
-    chosen = fold(phi, [event(id, piece, reading) for id, piece in found.items()])
+    chosen = folding(phi, [event(id, piece, reading) for id, piece in found.items()])
     shown = _Shown(found, reading)
     items = deque(chosen.messages)
     while items:
@@ -157,7 +182,9 @@ class _Group:
     advice: tuple[Message, ...]
 
     def messages(self) -> tuple[Message, ...]:
-        whole = not self.reply.calls or self.reply.calls[0] in self.calls
+        if self.calls == self.reply.calls:
+            return self.reply, *self.answers, *self.advice
+        whole = self.reply.calls[0] in self.calls
         reply = replace(self.reply, calls=self.calls, content=self.reply.content if whole else "")
         return reply, *self.answers, *self.advice
 

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from harnesses.context import ContextMap
-from harnesses.runtime.assembly import Reading, assemble
+from harnesses.runtime.assembly import Folding, Reading, assemble
 from harnesses.runtime.control import Limits, StallRule
 from harnesses.runtime.format import Formatter, chat
 from harnesses.runtime.models import Model, ModelFailure, Reply
@@ -52,7 +52,11 @@ class Harness:
 
     def context(self, history: Sequence[Message]) -> Context:
         """phi(history): what the model would be shown now."""
-        return assemble(history, self.context_map, self.reading, self.schema_tokens)
+        return assemble(history, self.context_map, self.reading, self.schema_tokens, self._folding)
+
+    @cached_property
+    def _folding(self) -> Folding:
+        return Folding()
 
 
 def run(harness: Harness, request: str, system: str = "") -> Run:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harnesses.context import (
     Calls,
@@ -22,7 +24,7 @@ from harnesses.context import (
     Summary,
 )
 from harnesses.context.summary import Latest
-from harnesses.runtime.assembly import ALONE, CUT_MARK, STUB, Reading, assemble, history_tokens
+from harnesses.runtime.assembly import ALONE, CUT_MARK, STUB, Folding, Reading, assemble, history_tokens
 from harnesses.runtime.models import RawCall, Reply, call, say
 from harnesses.runtime.records import AgentError, Message, ToolCall, ToolResult
 
@@ -154,3 +156,17 @@ def test_a_context_is_a_pure_function_of_the_history(bench: Any) -> None:
 def test_a_call_without_a_result_is_refused() -> None:
     with pytest.raises(AgentError, match="c1 has no result"):
         assemble([*HEAD, replace(read(1, "a", "x")[0])], Last(1), READING)
+
+
+@given(
+    st.lists(st.integers(0, 12), max_size=8), st.sampled_from([OldestFirst(90), Last(2), Counter(Last(3))])
+)
+def test_folding_on_is_folding_anew(ends: list[int], phi: Any) -> None:
+    """Whatever histories come after each other: longer, shorter, the same, another."""
+    folding = Folding()
+    for turn, end in enumerate(ends):
+        other = turn % 3 == 2
+        history = [*HEAD]
+        for i in range(end):
+            history += read(i, f"{i}.py", ("y" if other else "x") * 40 * i)
+        assert assemble(history, phi, READING, 0, folding) == assemble(history, phi, READING)
