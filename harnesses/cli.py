@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from harnesses.cli_agent import add_agent
 from harnesses.cli_attribute import add_attribute
 from harnesses.cli_context import add_context
 from harnesses.cli_describe import add_describe, spec_first
 from harnesses.cli_guard import add_guard
+from harnesses.cli_logs import add_logs
 from harnesses.cli_memo import add_memo
 
 
@@ -18,6 +20,8 @@ def add_commands(subparsers: Any) -> None:
     add_describe(subparsers)
     add_memo(subparsers)
     add_guard(subparsers)
+    add_agent(subparsers)
+    add_logs(subparsers)
     simulate = subparsers.choices.get("simulate")
     if simulate is not None:
         simulate.set_defaults(handler=spec_first(simulate.get_default("handler")))
