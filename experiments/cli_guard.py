@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harnesses.guard.region import Thresholds
+    from harnesses.guard.scores import Scores
 
 WIDTHS = (3.41, 5.5)
 FORMATS = (".pdf", ".svg", ".png")
@@ -21,7 +24,7 @@ def add_plot(subparsers: Any) -> None:
     parser.add_argument(
         "--width", type=float, choices=WIDTHS, default=5.5, help="printed width in inches (5.5)"
     )
-    parser.set_defaults(handler=plotting(parser.get_default("handler")))
+    parser.set_defaults(handler=_report)
 
 
 def plot_path(text: str) -> Path:
@@ -34,27 +37,21 @@ def plot_path(text: str) -> Path:
     return path
 
 
-def plotting(report: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """The handler `report`, followed by the figure that the command line asks for."""
+def _report(args: argparse.Namespace) -> int:
+    """The report, after the figure that the command line asks for: where that fails nothing is printed."""
+    from harnesses.cli_guard import reported, told
 
-    def handler(args: argparse.Namespace) -> int:
-        code = report(args)
-        if args.plot is not None:
-            draw(args)
-        return code
-
-    return handler
+    scores, found = reported(args)
+    if args.plot is not None:
+        draw(args, scores, found.thresholds)
+    return told(args, found)
 
 
-def draw(args: argparse.Namespace) -> None:
+def draw(args: argparse.Namespace, scores: Scores, cut: Thresholds) -> None:
     """The reliability diagram of the scores, with the regions that the report cut."""
     from experiments import style
     from experiments.reliability_figure import draw_reliability
-    from harnesses.cli_guard import thresholds_of
-    from harnesses.guard.scores import read_scores
 
-    scores = read_scores(args.scores)
-    cut = thresholds_of(args)
     with style.styled():
         figure = draw_reliability(scores.p, scores.y, cut, args.width)
         written = f"tau_act {cut.tau_act}, tau_esc {cut.tau_esc}, {scores.size} items"

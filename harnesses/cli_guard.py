@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from harnesses.guard.costs import Costs, Reviewer
     from harnesses.guard.region import Thresholds
     from harnesses.guard.report import Report
+    from harnesses.guard.scores import Scores
 
 DONE, FINDING = 0, 1
+LARGEST_COST = 10**100
+"""Squares of costs are summed in floats."""
 
 
 def add_guard(subparsers: Any) -> None:
@@ -64,11 +67,16 @@ def _add_costs(parser: argparse.ArgumentParser, given: bool) -> None:
 
 
 def costs_of(args: argparse.Namespace) -> tuple[Costs, Reviewer]:
-    """The costs and the reviewer that the options name. GuardError for what is none."""
+    """The costs and the reviewer that the options name. GuardError for what is none, or too large to print."""
     from harnesses.guard.costs import Costs, Reviewer
+    from harnesses.guard.region import GuardError
 
     costs = Costs(args.ask, args.miss, args.escalate, args.wrong).exact()
-    return costs, Reviewer(args.reviewer_error, args.reject_error, args.reject_cost).exact()
+    reviewer = Reviewer(args.reviewer_error, args.reject_error, args.reject_cost).exact()
+    for name, cost in {**vars(costs), "reject-cost": reviewer.r}.items():
+        if cost > LARGEST_COST:
+            raise GuardError(f"--{name} is above 1e100, which no table can sum; give a cost such as 20")
+    return costs, reviewer
 
 
 def thresholds_of(args: argparse.Namespace) -> Thresholds:
@@ -176,12 +184,24 @@ def _add_report(commands: Any) -> None:
 
 
 def _report(args: argparse.Namespace) -> int:
-    from harnesses.guard.report import REFUTED, report
+    return told(args, reported(args)[1])
+
+
+def reported(args: argparse.Namespace) -> tuple[Scores, Report]:
+    """The scores, read once because they may come by a pipe, and their report."""
+    from harnesses.guard.report import report
     from harnesses.guard.scores import read_scores
 
     cut = thresholds_of(args)
     costs, reviewer = costs_of(args)
-    found = report(read_scores(args.scores), cut, costs, args.confidence, reviewer)
+    scores = read_scores(args.scores)
+    return scores, report(scores, cut, costs, args.confidence, reviewer)
+
+
+def told(args: argparse.Namespace, found: Report) -> int:
+    """Print the report; the exit code of its verdict."""
+    from harnesses.guard.report import REFUTED
+
     _print(args, found)
     return FINDING if found.verdict == REFUTED else DONE
 

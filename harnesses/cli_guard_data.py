@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harnesses.guard.monitor import Monitor, State
-    from harnesses.guard.scores import Scores
+    from harnesses.guard.scores import Place, Scores
     from harnesses.guard.selection import Selection
 
 DONE, FINDING = 0, 1
 STANDARD_INPUT = "-"
+_INPUT = "standard input"
 
 
 def add_select(commands: Any) -> None:
@@ -187,10 +188,12 @@ class StreamLog:
             return cls(monitor.start(), 0, _digest())
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
+            if data.pop("seal") != _seal(data):
+                raise GuardError("changed since it was written")
             found = cls(State.from_json(data["state"]), int(data["rows"]), str(data["digest"]))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise GuardError(
-                f"{path} is no state of a monitor; name a new file, or one that --state wrote"
+                f"{path} is no state of a monitor, or a damaged one; name a new file, or one that --state wrote"
             ) from error
         if found.state.monitor != monitor.name:
             raise GuardError(
@@ -204,7 +207,13 @@ class StreamLog:
             from pomdp.whole_file import write_whole
 
             body = {"rows": self.rows, "digest": self.digest, "state": self.state.json()}
-            write_whole(path, json.dumps(body, allow_nan=False, indent=1) + "\n")
+            sealed = body | {"seal": _seal(body)}
+            write_whole(path, json.dumps(sealed, allow_nan=False, indent=1) + "\n")
+
+
+def _seal(body: dict[str, Any]) -> str:
+    """Tells a file that was damaged or edited: its numbers would be believed."""
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(data: Scores | None = None, rows: int = 0) -> str:
@@ -221,6 +230,11 @@ def _stored(args: argparse.Namespace, monitor: Monitor, log: StreamLog, tau: Any
     from harnesses.guard.region import GuardError, cut
     from harnesses.guard.scores import read_scores
 
+    if log.state.time and not log.rows and not args.later:
+        raise GuardError(
+            f"{args.state} has seen {log.state.time} items that came by standard input; give --later with a file of "
+            "the later items, or a new --state"
+        )
     data = read_scores(args.stream)
     seen = 0 if args.later else log.rows
     if seen > data.size or _digest(data, seen) != (log.digest if seen else _digest(data, 0)):
@@ -237,14 +251,17 @@ def _stored(args: argparse.Namespace, monitor: Monitor, log: StreamLog, tau: Any
 
 def _live(args: argparse.Namespace, monitor: Monitor, log: StreamLog, tau: Any) -> State:
     """The state after every line of standard input; kept after each, so that a kill loses none."""
-    from harnesses.guard.scores import Scores
+    from harnesses.guard.region import cut
+    from harnesses.guard.scores import labels, probabilities
 
     state, told = log.state, log.state.alarm is not None
+    least = 0 if tau is None else cut(tau)  # as for a file: a report at tau was sent
     for line, p, y in _lines():
-        item = Scores.of([p], [y], source=f"standard input, line {line}")
-        if tau is not None and item.p[0] < tau:
+        place = _at(f"{_INPUT} line {line}")
+        report, label = float(probabilities([p], "p", place)[0]), int(labels([y], "y", place)[0])
+        if report < least:
             continue
-        state = monitor.observe(state, float(item.p[0]), int(item.y[0]))
+        state = monitor.observe(state, report, label)
         StreamLog(state, 0, _digest()).write(args.state)
         if state.alarm is not None and not told:
             told = True
@@ -252,25 +269,47 @@ def _live(args: argparse.Namespace, monitor: Monitor, log: StreamLog, tau: Any) 
     return state
 
 
+def _at(words: str) -> Place:
+    """Names one item, whatever its row."""
+    return lambda _: words
+
+
 def _lines() -> Iterator[tuple[int, str, str]]:
-    """Line number, p and y of each line after the header."""
+    """Line number, p and y of each line of standard input after the header."""
+    from harnesses.guard.region import GuardError
+    from harnesses.guard.scores import positions
+
+    reader = csv.reader(_decoded_lines(), strict=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        if not header:
+            raise GuardError(f"{_INPUT} is empty; its first line names the columns, such as p,y")
+        where = positions(header, _INPUT, ("p", "y"))
+        for row in reader:
+            if not row or (len(row) == 1 and not row[0].strip()):
+                continue
+            if len(row) != len(header):
+                raise GuardError(
+                    f"{_INPUT} line {reader.line_num}: {len(row)} values, where the header names {len(header)} columns"
+                )
+            yield reader.line_num, row[where["p"]], row[where["y"]]
+    except csv.Error as error:
+        raise GuardError(
+            f"{_INPUT} line {reader.line_num} is not CSV: {error}; write a row as 0.97,1 and double a quote"
+        ) from error
+
+
+def _decoded_lines() -> Iterator[str]:
+    """Lines of standard input, each as soon as it is there; UTF-8, whatever the locale."""
     from harnesses.guard.region import GuardError
 
-    reader = csv.reader(iter(sys.stdin.readline, ""))
-    header = [name.strip() for name in next(reader, [])]
-    if not {"p", "y"} <= set(header):
-        raise GuardError(
-            "standard input has no columns p and y; its first line names the columns, such as p,y"
-        )
-    where = header.index("p"), header.index("y")
-    for row in reader:
-        if not row:
-            continue
-        if len(row) != len(header):
+    for number, raw in enumerate(iter(sys.stdin.buffer.readline, b""), start=1):
+        try:
+            yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
             raise GuardError(
-                f"standard input, line {reader.line_num} has {len(row)} fields, not {len(header)}"
-            )
-        yield reader.line_num, row[where[0]], row[where[1]]
+                f"{_INPUT} line {number}: byte 0x{error.object[error.start]:02x} is not UTF-8; send CSV in UTF-8"
+            ) from error
 
 
 def _print_monitor(args: argparse.Namespace, monitor: Monitor, state: State) -> None:

@@ -11,6 +11,7 @@ from harnesses.guard.region import Region
 from harnesses.guard.report import CERTIFIED, REFUTED, Report
 
 _WIDTH = 22
+_LONGEST = 40
 
 
 def text(report: Report) -> str:
@@ -82,11 +83,18 @@ def _verdict(report: Report) -> str:
 
 
 def _groups(report: Report) -> list[str]:
-    width = max(_WIDTH, *(len(name) + 2 for name in report.groups))
+    names = list(map(_name, report.groups))
+    width = max(_WIDTH, *(len(name) + 2 for name in names))
     found = [f"{'group':<{width}}{'items':>9}{'sent':>9}{'bad':>6}  verdict, UAR (each group for itself)"]
-    for name, one in report.groups.items():
+    for name, one in zip(names, report.groups.values()):
         found.append(f"{name:<{width}}{one.items:>9}{one.sent:>9}{one.bad:>6}  {one.verdict}, {one.uar}")
     return found
+
+
+def _name(group: str) -> str:
+    """A group's name on one line, which no terminal takes for a command, and short."""
+    text = group if group.isprintable() else repr(group)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
 def _exact(value: Fraction) -> str:

@@ -124,7 +124,7 @@ def _csv_columns(raw: bytes, source: str, need: Sequence[str]) -> dict[str, np.n
     if not records:
         raise GuardError(f"{source} is empty; its first line names the columns, such as p,y")
     header, rows = [name.strip() for name in records[0]], records[1:]
-    chosen = _chosen(header, source, need)
+    chosen = positions(header, source, need)
 
     def place(row: int) -> str:
         return f"{source} row {row + 1} (line {_line(text, row + 1)})"
@@ -166,9 +166,9 @@ def _records(text: str, source: str) -> list[tuple[str, ...]]:
         # Tuples of text leave the garbage collector's lists, which halves the time.
         found = list(map(tuple, reader))
     except csv.Error as error:
-        raise GuardError(
-            f"{source} line {reader.line_num} is not CSV: {error}; write a row as 0.97,1 and double a quote"
-        ) from error
+        long = "larger than field limit" in str(error)
+        remedy = "drop that column or give Parquet" if long else "write a row as 0.97,1 and double a quote"
+        raise GuardError(f"{source} line {reader.line_num} is not CSV: {error}; {remedy}") from error
     return found if min(map(len, found), default=2) > 1 else list(_nonblank(found))
 
 
@@ -190,7 +190,7 @@ def _parquet_columns(raw: bytes, source: str, need: Sequence[str]) -> dict[str, 
 
     try:
         table = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(raw))
-        chosen = _chosen(table.schema_arrow.names, source, need)
+        chosen = positions(table.schema_arrow.names, source, need)
         columns = table.read(columns=list(chosen)) if table.metadata.num_rows else None
     except (pyarrow.ArrowException, OSError) as error:
         raise GuardError(
@@ -211,8 +211,8 @@ def _values(column: Any) -> Any:
     return column.to_numpy() if plain and not column.null_count else column.to_pylist()
 
 
-def _chosen(header: Sequence[str], source: str, need: Sequence[str]) -> dict[str, int]:
-    """Position of each known column in the header."""
+def positions(header: Sequence[str], source: str, need: Sequence[str]) -> dict[str, int]:
+    """Position of each known column in the header. Raises GuardError for one that is missing or there twice."""
     for name in dict.fromkeys((*COLUMNS[:2], *need)):
         if name not in header:
             there = ", ".join(map(_shown, header[:12])) + (", ..." if len(header) > 12 else "")

@@ -51,3 +51,21 @@ def test_bad_scores_draw_nothing(tmp_path: Path, capsys) -> None:
     path.write_text("p,y\n2,1\n")
     assert main(["guard", "report", str(path), *PRICES, "--plot", str(tmp_path / "a.pdf")]) == 2
     assert not (tmp_path / "a.pdf").exists()
+
+
+def test_scores_are_read_once_because_a_pipe_gives_them_once(
+    tmp_path: Path, scores: str, capsys, monkeypatch
+) -> None:
+    text, target = Path(scores).read_bytes(), tmp_path / "a.svg"
+    given = iter([text])
+    monkeypatch.setattr(Path, "read_bytes", lambda _: next(given, b""))
+    assert main(["guard", "report", "a pipe", *PRICES, "--plot", str(target)]) == 0
+    assert "sent alone" in capsys.readouterr().out and target.read_text().startswith("<?xml")
+
+
+def test_where_the_figure_cannot_be_written_no_report_is_printed(tmp_path: Path, scores: str, capsys) -> None:
+    target = tmp_path / "folder.png"
+    target.mkdir()
+    assert main(["guard", "report", scores, *PRICES, "--plot", str(target)]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and str(target) in err

@@ -46,6 +46,16 @@ def answer(run):
 
 
 @pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch):
+    """Gives the next command these bytes as its standard input."""
+
+    def send(content: bytes) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="ascii"))
+
+    return send
+
+
+@pytest.fixture
 def demo_csv(tmp_path: Path, run) -> Path:
     """The 400 items as the command writes them."""
     path = tmp_path / "demo.csv"
@@ -164,14 +174,12 @@ def test_a_monitor_resumes_from_its_file_and_counts_no_item_twice(answer, run, t
     assert answer("monitor", later, "--state", state, "--later") == straight
 
 
-def test_a_live_stream_is_the_same_as_a_file_and_alarms_as_it_happens(
-    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_live_stream_is_the_same_as_a_file_and_alarms_as_it_happens(run, pipe, tmp_path: Path) -> None:
     path, state = tmp_path / "bold.csv", tmp_path / "state.json"
     run("demo", "--overconfident", "--csv", path)
     code, out, _ = run("monitor", path, "--json")
     assert code == 1 and json.loads(out)["alarm"]["time"] == 12
-    monkeypatch.setattr("sys.stdin", io.StringIO(path.read_text()))
+    pipe(path.read_bytes())
     live = run("monitor", "-", "--json", "--state", state)
     assert live[:2] == (1, out) and live[2] == "alarm at item 12\n"
     assert json.loads(state.read_text())["state"]["time"] == 400
@@ -261,3 +269,109 @@ def test_parquet_is_read_as_csv_is(answer, demo_csv: Path, tmp_path: Path) -> No
         k: v for k, v in second.items() if k not in rest
     }
     assert np.isclose(first["cost_per_case"], 1.33875)
+
+
+@pytest.mark.parametrize("tau", ["0.969", "0.7", "0.1"])
+def test_a_live_report_at_the_threshold_was_sent_as_in_a_file(answer, pipe, tmp_path: Path, tau: str) -> None:
+    # 0.969 and 0.7 are floats below their decimals.
+    path = tmp_path / "tie.csv"
+    path.write_text(f"p,y\n{tau},1\n")
+    pipe(path.read_bytes())
+    live = answer("monitor", "-", "--tau-act", tau)
+    assert live == answer("monitor", path, "--tau-act", tau) and live["time"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "is empty"),
+        (b"0.5,1\n", "no column p"),
+        (b"p,y,p\n0.5,1,0.4\n", "2 columns named p"),
+        (b"p,y\n0.5,1\nnan,1\n", "line 3: p is nan"),
+        (b"p,y\n0.5,1\n0.5,2\n", "line 3: y is 2"),
+        (b"p,y\n0.5,1\n0.5\n", "line 3: 1 values"),
+        (b"p,y,note\n0.5,1,a\n0.5,1,caf\xe9\n", "line 3: byte 0xe9 is not UTF-8"),
+        ("p,y\n0.5,1\n".encode("utf-16"), "line 1: byte 0xff is not UTF-8"),
+        (b'p,y\n0.5,1\n"0.5,1\n', "line 3 is not CSV"),
+        (b"p,y,note\n0.5,1,a\n0.5,1," + b"x" * 200_000 + b"\n", "line 3 is not CSV"),
+    ],
+)
+def test_a_bad_line_of_a_live_stream_is_named_and_those_before_it_are_kept(
+    run, pipe, tmp_path: Path, text: bytes, said: str
+) -> None:
+    state = tmp_path / "state.json"
+    pipe(text)
+    code, out, err = run("monitor", "-", "--state", state)
+    assert (code, out) == (2, "") and err.startswith("error: standard input") and err.count("\n") == 1
+    assert said in err
+    if "3" in said:
+        assert json.loads(state.read_text())["state"]["time"] == 1
+
+
+def test_a_live_stream_may_begin_with_a_byte_order_mark_and_hold_blank_lines(answer, pipe) -> None:
+    pipe(b"\xef\xbb\xbfp,y\r\n0.5,1\r\n \r\n\r\n0.6,0")
+    assert answer("monitor", "-")["time"] == 2
+
+
+def test_a_file_after_a_live_stream_is_not_counted_unasked(answer, run, pipe, tmp_path: Path) -> None:
+    path, state = tmp_path / "log.csv", tmp_path / "state.json"
+    path.write_text("p,y\n" + "0.9,1\n" * 20)
+    pipe(path.read_bytes())
+    answer("monitor", "-", "--state", state)
+    before = state.read_bytes()
+    code, out, err = run("monitor", path, "--state", state)
+    assert (code, out) == (2, "") and "--later" in err and err.count("\n") == 1
+    assert state.read_bytes() == before
+    assert answer("monitor", path, "--state", state, "--later")["time"] == 40
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text.replace('"bad": 100', '"bad": 10'),
+        lambda text: text.replace('"time": 400', '"time": -1'),
+        lambda text: text.replace('"shift": 0', '"shift": 9'),
+        lambda text: text.replace('"rows": 400', '"rows": Infinity'),
+        lambda text: text.replace('"peak": ', '"peak": 1'),
+        lambda text: text.replace('"money": [', '"money": [1.0,'),
+        lambda text: text[: len(text) // 2],
+        lambda text: "[" * 100_000,
+        lambda text: "[]",
+        lambda text: "",
+    ],
+)
+def test_a_damaged_state_is_refused_and_left_alone(run, pipe, demo_csv: Path, tmp_path: Path, damage) -> None:
+    state = tmp_path / "state.json"
+    run("monitor", demo_csv, "--state", state)
+    damaged = damage(state.read_text())
+    assert damaged != state.read_text()
+    state.write_text(damaged)
+    for stream in (demo_csv, "-"):
+        pipe(b"p,y\n0.9,1\n")
+        code, out, err = run("monitor", stream, "--state", state)
+        assert (code, out) == (2, "") and str(state) in err and err.count("\n") == 1
+    assert state.read_text() == damaged
+
+
+@pytest.mark.parametrize("cost", ["1e308", "1e400", "1" + "0" * 101])
+@pytest.mark.parametrize("name", ["--wrong", "--ask", "--miss", "--escalate", "--reject-cost"])
+def test_a_cost_beyond_floats_is_refused_by_name(run, name: str, cost: str) -> None:
+    for options in ([], ["--json"]):
+        code, out, err = run("demo", name, cost, *options)
+        assert (code, out) == (2, "") and name in err and err.count("\n") == 1
+
+
+def test_a_groups_name_keeps_to_its_line(run, tmp_path: Path) -> None:
+    path = tmp_path / "groups.csv"
+    path.write_text('p,y,group\n0.5,1,"a\nb"\n0.9,0,"\x1b[31mred"\n0.9,0,' + "g" * 5000 + "\n")
+    code, out, _ = run("report", path, *PRICES)
+    table = out.split("group  ")[1].split("calibration")[0].rstrip()
+    assert code == 0 and len(table.split("\n")) == 4 and "\x1b" not in out
+    assert max(map(len, table.split("\n"))) < 140
+
+
+def test_a_cell_too_long_for_csv_is_told_apart_from_bad_quotes(run, tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text("p,y,prompt\n0.5,1," + "x" * 200_000 + "\n0.5,0,a\n")
+    code, _, err = run("report", path, *PRICES)
+    assert code == 2 and "line 2" in err and "drop that column or give Parquet" in err
