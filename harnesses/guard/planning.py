@@ -14,12 +14,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from harnesses.guard.region import GuardError, probability
 from harnesses.guard.tail import at_most, level, log, most_failures, rate_between, zero_failure_size
 
 _NEAR = 1e-9
+_TINY = 1e-300
+_SLACK = 1.001  # for what the divergence rounds off
 LARGEST = 10**6
 """Allowed failures at which a search gives up: the true rate is then too close to alpha."""
 
@@ -100,7 +102,7 @@ class Plan:
             lines.append(f"With {share:g} of the items disallowed, expect to label {math.ceil(self.items)}.")
         lines.append("true rate  least n  may pass  stays from")
         lines += [
-            f"{float(row.uar_true):9.5f}  {row.least.n:7d}  {row.least.failures:8d}  {row.stays.n:10d}"
+            f"{float(row.uar_true):9.4g}  {row.least.n:7d}  {row.least.failures:8d}  {row.stays.n:10d}"
             for row in self.table
         ]
         return "\n".join(lines)
@@ -170,17 +172,33 @@ def smallest_rate(n: int, delta: Any) -> float:
 def _last(alpha: Fraction, bound: Fraction, need: Fraction, true: Fraction) -> int:
     """A number of allowed failures beyond which every n has the power.
 
-    By Hoeffding's inequality k_n + 1 >= n alpha - h sqrt(n), h = sqrt(log(1/delta) / 2), and so the power is missed
-    with probability at most exp(-2 (sqrt(n) (alpha - u) - h)^2).
+    By Chernoff's inequality, for any t between the true rate u and alpha: n >= log(1/delta) / KL(t, alpha) makes
+    k_n >= floor(t n), and n >= log(1/(1-power)) / KL(t, u) makes more failures than that too seldom. Bisection finds
+    the t at which both ask for the same n. Hoeffding's bound would ask for about 1/alpha times as many.
     """
-    root = math.sqrt(-log(bound) / 2) + math.sqrt(-log(1 - need) / 2)
-    n = math.ceil((root / float(alpha - true)) ** 2)
+    low, high = float(true), float(alpha)
+    first, second = -log(bound), -log(1 - need)
+    for _ in range(60):
+        t = (low + high) / 2
+        if first / max(_divergence(t, float(alpha)), _TINY) < second / max(
+            _divergence(t, float(true)), _TINY
+        ):
+            low = t
+        else:
+            high = t
+    n = math.ceil(_SLACK * first / max(_divergence(high, float(alpha)), _TINY))
+    n = max(n, math.ceil(_SLACK * second / max(_divergence(high, float(true)), _TINY)))
     if n * alpha > LARGEST:
         raise GuardError(
             f"uar_true {float(true):g} is too close to uar {float(alpha):g}: about {n} items; give a smaller one, "
-            f"such as {float(alpha / 2):g}"
+            f"such as {float(true / 2):g}"
         )
     return most_failures(n, alpha, bound) or 0
+
+
+def _divergence(a: float, b: float) -> float:
+    """Kullback-Leibler divergence of a coin with rate b from one with rate a, in nats; infinite where b is 0."""
+    return float(special.rel_entr(a, b) + special.rel_entr(1 - a, 1 - b))
 
 
 def _starts(alpha: Fraction, bound: Fraction, last: int) -> np.ndarray:
@@ -190,7 +208,7 @@ def _starts(alpha: Fraction, bound: Fraction, last: int) -> np.ndarray:
     """
     rate, limit = float(alpha), float(bound)
     k = np.arange(last + 2)
-    n = (stats.nbinom.ppf(1 - limit, k + 1, rate) + k + 1).astype(np.int64)
+    n = (stats.nbinom.isf(limit, k + 1, rate) + k + 1).astype(np.int64)
     # A quantile is a whole number read off a rounded tail: where that is near the level, ask exactly.
     here, before = stats.binom.cdf(k, n, rate), stats.binom.cdf(k, n - 1, rate)
     for i in np.flatnonzero((here > limit * (1 - _NEAR)) | (before < limit * (1 + _NEAR))):

@@ -1,7 +1,8 @@
-"""Which count of failures a binomial tail allows, decided exactly; imports region, pomdp.rational and scipy.
+"""Which count of failures a binomial tail allows, decided exactly; imports region, flint, scipy.
 
 A floating-point tail errs by a few units in its last place, which matters where it meets the level: of two items
-none fails at rate 1/2 with probability exactly 1/4. Near a tie the comparison is made in integers.
+none fails at rate 1/2 with probability exactly 1/4. Near a tie the comparison is made with error bounds at 256 bits,
+and where these do not decide, which a true tie alone is likely to need, in integers.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import flint
 from scipy import special
 
 from harnesses.guard.region import GuardError
@@ -18,6 +20,7 @@ from pomdp.rational import read_rational
 # The library's tails are right to about 1e-10, and the rate's rounding moves them by n times 1e-16.
 _NEAR = 1e-8
 _FLOAT_FROM = 1e-290
+_BITS = 256
 _LEAST = Fraction(1, 10**300)
 _LEAST_RATE = Fraction(1, 10**6)
 
@@ -61,7 +64,8 @@ def at_most(failures: int, trials: int, rate: Fraction, bound: Fraction) -> bool
     found, limit = tail(failures, trials, rate), float(bound)
     if limit > _FLOAT_FROM and abs(found - limit) > _NEAR * limit:
         return found < limit
-    return _at_most(failures, trials, rate, bound)
+    decided = _with_error_bounds(failures, trials, rate, bound)
+    return _at_most(failures, trials, rate, bound) if decided is None else decided
 
 
 def most_failures(trials: int, rate: Fraction, bound: Fraction) -> int | None:
@@ -91,6 +95,19 @@ def zero_failure_size(rate: Any, bound: Any) -> int:
     while n > 1 and at_most(0, n - 1, rate, bound):
         n -= 1
     return n
+
+
+def _with_error_bounds(failures: int, trials: int, rate: Fraction, bound: Fraction) -> bool | None:
+    """The comparison in balls that hold the true values; None where they overlap."""
+    with flint.ctx.workprec(_BITS):
+        chance = flint.arb(flint.fmpq(rate.numerator, rate.denominator))
+        term = (1 - chance) ** flint.arb(trials)
+        total, odds = term, chance / (1 - chance)
+        for i in range(failures):
+            term = term * (trials - i) * odds / (i + 1)
+            total = total + term
+        limit = flint.arb(flint.fmpq(bound.numerator, bound.denominator))
+        return True if total < limit else False if total > limit else None
 
 
 def _at_most(failures: int, trials: int, rate: Fraction, bound: Fraction) -> bool:

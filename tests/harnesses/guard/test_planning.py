@@ -135,3 +135,12 @@ def test_what_is_no_plan_is_refused_in_one_line(arguments: tuple, words: str) ->
     with pytest.raises(GuardError, match=words) as caught:
         plan(*arguments)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("alpha", ["1/1000", "1/10000", "1/100000"])
+def test_a_small_rate_is_planned_for_as_a_large_one_is(alpha: str) -> None:
+    """Counts of rare failures are nearly Poisson: the failures that may pass hardly depend on the rate."""
+    found = plan(alpha, "0.05").sizes.least
+    assert found.failures == plan("1/100", "0.05").sizes.least.failures
+    assert power_of(found.n, alpha, "0.05", F(alpha) / 2) == pytest.approx(found.power)
+    assert found.power >= 0.9

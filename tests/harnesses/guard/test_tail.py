@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harnesses.guard import tail
 from harnesses.guard.region import GuardError
 from harnesses.guard.tail import at_most, level, most_failures, rate_between, zero_failure_size
 
@@ -71,3 +72,14 @@ def test_a_rate_below_a_millionth_is_refused() -> None:
     assert rate_between("0.000001", "alpha") == F(1, 10**6)
     with pytest.raises(GuardError, match="at least 1e-06"):
         rate_between(1e-7, "alpha")
+
+
+@pytest.mark.parametrize("trials", [1, 2, 5, 30])
+def test_error_bounds_decide_as_the_integers_do_or_leave_it_to_them(trials: int) -> None:
+    for rate in (F(1, 2), F(1, 3), F(1, 20)):
+        for k in range(trials):
+            exact = exact_tail(k, trials, rate)
+            for bound in (exact, exact * (1 - F(1, 10**20)), exact * (1 + F(1, 10**20))):
+                found = tail._with_error_bounds(k, trials, rate, bound)
+                assert found is None if bound == exact else found is (exact <= bound)
+                assert at_most(k, trials, rate, bound) is (exact <= bound)
