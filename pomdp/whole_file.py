@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -10,10 +11,17 @@ from pathlib import Path
 def write_whole(path: Path, text: str) -> None:
     """Write UTF-8 text through a temporary file beside `path`, flushed to the disk before it takes the name.
 
-    A kill at any moment leaves the old file or the new one. The folder must be there; OSError names what fails.
+    A kill at any moment leaves the old file or the new one. A link stays and the file that it names is written. The
+    folder must be there; what is there must be an ordinary file, for a device or a pipe would be replaced by one.
+    OSError names what fails.
     """
+    path = path.resolve() if path.is_symlink() else path
     if not path.parent.is_dir():
-        raise FileNotFoundError(2, "its folder does not exist", str(path))
+        raise FileNotFoundError(errno.ENOENT, "its folder does not exist", str(path))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "a folder has this name; name a file in it", str(path))
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is a device or pipe, not an ordinary file; name another", str(path))
     handle, temporary = tempfile.mkstemp(prefix=".partial-", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:

@@ -39,3 +39,29 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         write_whole(target, "new")
     assert caught.value.filename == str(target) and not target.parent.exists()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link to a pipe", "link to nowhere in particular"])
+def test_what_is_no_ordinary_file_is_refused_and_stays(kind: str, tmp_path: Path) -> None:
+    target, other = tmp_path / "a.csv", tmp_path / "other"
+    if kind == "pipe":
+        os.mkfifo(target)
+    elif kind == "folder":
+        target.mkdir()
+    elif kind == "link to a pipe":
+        os.mkfifo(other)
+        target.symlink_to(other)
+    else:
+        target.symlink_to(tmp_path / "none" / "a.csv")
+    before = {name: os.lstat(tmp_path / name) for name in os.listdir(tmp_path)}
+    with pytest.raises(OSError, match="device or pipe|a folder has this name|its folder does not exist"):
+        write_whole(target, "new")
+    assert {name: os.lstat(tmp_path / name) for name in os.listdir(tmp_path)}.keys() == before.keys()
+    assert all(os.lstat(tmp_path / name).st_mode == old.st_mode for name, old in before.items())
+
+
+def test_a_link_stays_and_its_file_is_written(tmp_path: Path) -> None:
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "a.csv").symlink_to("real.csv")
+    write_whole(tmp_path / "a.csv", "new")
+    assert (tmp_path / "a.csv").is_symlink() and (tmp_path / "real.csv").read_text() == "new"
