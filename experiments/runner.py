@@ -22,6 +22,7 @@ from typing import Any
 import joblib
 import pandas as pd
 from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.backend import resource_tracker as loky_tracker
 from tqdm import tqdm
 
 from experiments import provenance
@@ -183,6 +184,7 @@ def _compute(
     target = str(folder.resolve())
     threads = max(1, joblib.cpu_count() // workers)
     _workers_for(source)
+    _start_tracker()
     finished: dict[str, Record] = {}
     with tqdm(
         total=total, initial=total - len(tasks), desc=name, unit="cell", file=sys.stderr, disable=None
@@ -211,7 +213,9 @@ def _compute(
             _seen_by_workers.clear()
             if not isinstance(stop, KeyboardInterrupt):
                 raise
-            done = total - len(tasks) + len(finished)
+            # Workers may have written more than had been handed over here.
+            written = set(read_records(folder, source)) & {task.key for task in tasks}
+            done = total - len(tasks) + len(written | set(finished))
             raise Interrupted(
                 f"interrupted: {done} of {total} records are kept; the same command goes on"
             ) from None
@@ -232,6 +236,20 @@ def _interrupt_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start_tracker() -> None:
+    """Start the process in which loky removes what killed processes leave, so that it does so without a word."""
+    before = os.environ.get("PYTHONWARNINGS")
+    quiet = "ignore:resource_tracker:UserWarning"
+    os.environ["PYTHONWARNINGS"] = quiet if not before else f"{before},{quiet}"
+    try:
+        loky_tracker.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 _seen_by_workers: set[str] = set()
