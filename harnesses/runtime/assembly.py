@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from operator import is_
 from typing import NamedTuple
 
 from harnesses.constructors.limits import WARNING
 from harnesses.context import Context as Chosen
-from harnesses.context import ContextMap, Event, Memory, Removal, fold
+from harnesses.context import ContextMap, Event, Memory, Removal
 from harnesses.context import Message as Item
 from harnesses.context.message import REMOVED
 from harnesses.context.oldest_first import CUT
@@ -120,10 +121,24 @@ def history_tokens(history: Sequence[Message], reading: Reading) -> int:
 
 
 class Folding:
-    """`fold`, going on from the last history where the next one begins with it: a long run folds each event once."""
+    """`event` and `fold`, going on from the last history where the next one begins with it.
+
+    So a long run reads, sizes and folds each event once.
+    """
 
     def __init__(self) -> None:
         self._last: tuple[ContextMap | None, list[Event], Memory, list[Removal]] = (None, [], None, [])
+        self._events: dict[str, tuple[Reading, Piece, Event]] = {}
+
+    def events(self, found: dict[str, Piece], reading: Reading) -> list[Event]:
+        """The events of the pieces, in order."""
+        known, self._events = self._events, {}
+        for id, piece in found.items():
+            before = known.get(id)
+            if before is None or before[0] is not reading or not _same(before[1], piece):
+                before = reading, piece, event(id, piece, reading)
+            self._events[id] = before
+        return [made for _, _, made in self._events.values()]
 
     def __call__(self, phi: ContextMap, events: list[Event]) -> Chosen:
         """The same as `fold(phi, events)`."""
@@ -144,11 +159,12 @@ def assemble(
     phi: ContextMap,
     reading: Reading,
     schema_tokens: int = 0,
-    folding: Callable[[ContextMap, list[Event]], Chosen] = fold,
+    folding: Folding | None = None,
 ) -> Context:
     """phi(history): the context that the model is shown, a pure function of the history. Source: M1 §1.2.2, step 1."""
     found = pieces(history)
-    chosen = folding(phi, [event(id, piece, reading) for id, piece in found.items()])
+    folding = folding or Folding()
+    chosen = folding(phi, folding.events(found, reading))
     shown = _Shown(found, reading)
     items = deque(chosen.messages)
     while items:
@@ -166,6 +182,12 @@ def assemble(
         schema_tokens,
         shown.inserted,
     )
+
+
+def _same(a: Piece, b: Piece) -> bool:
+    """Whether two pieces are of the same records: those are frozen, so that looking at which they are is enough."""
+    same = a.reply is b.reply and a.call is b.call and a.answer is b.answer
+    return same and len(a.advice) == len(b.advice) and all(map(is_, a.advice, b.advice))
 
 
 def _dropped(removal: Removal) -> Dropped:

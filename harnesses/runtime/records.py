@@ -9,7 +9,7 @@ the call that it is about; `budget_remaining` is a record of five numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -72,11 +72,16 @@ class Message:
 
     def json(self) -> dict[str, Any]:
         """As data; entries that are empty are left out, and the content where the result says the same."""
-        data = asdict(self)
-        data["calls"] = [asdict(call) for call in self.calls]
-        if self.result is not None and self.result.content == self.content:
-            del data["content"]
-        return {key: value for key, value in data.items() if value not in (None, [])}
+        data: dict[str, Any] = {"role": self.role, "content": self.content, "timestamp": self.timestamp}
+        if self.calls:
+            data["calls"] = [dict(vars(call), arguments=dict(call.arguments)) for call in self.calls]
+        if self.result is not None:
+            data["result"] = dict(vars(self.result))
+            if self.result.content == self.content:
+                del data["content"]
+        if self.about is not None:
+            data["about"] = self.about
+        return data
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Message:
@@ -158,7 +163,7 @@ class State:
 
     def json(self) -> dict[str, Any]:
         """As data."""
-        return asdict(self)
+        return vars(self) | {"budget_remaining": dict(vars(self.budget_remaining))}
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> State:
