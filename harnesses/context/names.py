@@ -3,7 +3,7 @@
     last:2    oldest_first:3000    counter:last:2    pin:flip/t2:last:1    retrieve:read>flip/t2:last:1
     summary:count:3:error=1/10     belief_grid:4     compose:rename:t2>t,t3>t:last:2
 
-A recipe becomes a map once the model M_0, the horizon and the sizes of messages are known.
+A recipe becomes a map once the model M_0, the horizon and the sizes of messages are known; most need no model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harnesses.context.window import Full, Last, LastMessages, Null
 from pomdp.model import POMDP, ModelError
 from pomdp.rational import read_rational
 
-Make = Callable[[POMDP, int | None, Sizes], ContextMap]
+Make = Callable[[POMDP | None, int | None, Sizes], ContextMap]
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,11 @@ class MapRecipe:
     name: str
     make: Make = field(compare=False, repr=False)
 
-    def bind(self, model: POMDP, horizon: int | None = None, sizes: Sizes | None = None) -> ContextMap:
-        """The map on M_0 = `model` within a horizon. Raises ModelError where they do not fit the map."""
+    def bind(self, model: POMDP | None, horizon: int | None = None, sizes: Sizes | None = None) -> ContextMap:
+        """The map on M_0 = `model` within a horizon. Raises ModelError where they do not fit the map.
+
+        None where no model is known, as in a running agent: no name is checked then, and belief_grid is refused.
+        """
         return self.make(model, horizon, Sizes() if sizes is None else sizes)
 
 
@@ -62,7 +65,7 @@ def _full(words: list[str], whole: str) -> MapRecipe:
     if words:
         return _ready(Full(_count(words, "full needs a number of pairs", "full:6")))
 
-    def make(model: POMDP, horizon: int | None, sizes: Sizes) -> ContextMap:
+    def make(model: POMDP | None, horizon: int | None, sizes: Sizes) -> ContextMap:
         if horizon is None:
             raise ModelError("full needs a number of pairs without a horizon; give full:6 or --horizon N")
         return Full(horizon)
@@ -140,14 +143,20 @@ def _belief_grid(words: list[str], whole: str) -> MapRecipe:
     fallback = words[1] if words[1:] else "prior"
     require_grid(resolution, fallback)
     name = grid_name(resolution, fallback)
-    return MapRecipe(name, lambda model, horizon, sizes: BeliefGrid(model, resolution, fallback))
+
+    def make(model: POMDP | None, horizon: int | None, sizes: Sizes) -> ContextMap:
+        if model is None:
+            raise ModelError(f"{name} needs a model of the task; a map that needs none is last:10")
+        return BeliefGrid(model, resolution, fallback)
+
+    return MapRecipe(name, make)
 
 
 def _pin(words: list[str], whole: str) -> MapRecipe:
     inner = _inner(words[1:], "pin", "pin:flip/t2:last:1", whole)
     patterns = parse_patterns(words[0])
 
-    def make(model: POMDP, horizon: int | None, sizes: Sizes) -> ContextMap:
+    def make(model: POMDP | None, horizon: int | None, sizes: Sizes) -> ContextMap:
         require_names(model, patterns)
         return Pin(patterns, inner.make(model, horizon, sizes), can_recur(model, patterns))
 
@@ -166,7 +175,7 @@ def _retrieve(words: list[str], whole: str) -> MapRecipe:
     inner = _inner(words[1:], "retrieve", "retrieve:read>flip/t2:last:1", whole)
     registers = tuple(Register.parse(part) for part in words[0].split(","))
 
-    def make(model: POMDP, horizon: int | None, sizes: Sizes) -> ContextMap:
+    def make(model: POMDP | None, horizon: int | None, sizes: Sizes) -> ContextMap:
         stored = [register.stored for register in registers]
         require_names(model, [*stored, *(register.trigger for register in registers)])
         return Retrieve(registers, inner.make(model, horizon, sizes), can_recur(model, stored))
@@ -190,9 +199,10 @@ def _compose(words: list[str], whole: str) -> MapRecipe:
     inner = _inner(words[2:], "compose:rename", example, whole)
     rename = Rename.parse(words[1])
 
-    def make(model: POMDP, horizon: int | None, sizes: Sizes) -> ContextMap:
-        for old, _ in rename.pairs:
-            model.observation_index(old)
+    def make(model: POMDP | None, horizon: int | None, sizes: Sizes) -> ContextMap:
+        if model is not None:
+            for old, _ in rename.pairs:
+                model.observation_index(old)
         return Compose(rename, inner.make(model, horizon, sizes))
 
     return MapRecipe(f"compose:{rename.name}:{inner.name}", make)
@@ -213,7 +223,7 @@ def _ready(phi: ContextMap) -> MapRecipe:
 def _checked(recipe: MapRecipe, patterns: Sequence[Pattern]) -> MapRecipe:
     """The recipe, refused by models without the patterns' names."""
 
-    def make(model: POMDP, horizon: int | None, sizes: Sizes) -> ContextMap:
+    def make(model: POMDP | None, horizon: int | None, sizes: Sizes) -> ContextMap:
         require_names(model, patterns)
         return recipe.make(model, horizon, sizes)
 

@@ -55,8 +55,10 @@ def parse_patterns(text: str) -> tuple[Pattern, ...]:
     return tuple(Pattern.parse(part) for part in text.split(","))
 
 
-def require_names(model: POMDP, patterns: Iterable[Pattern]) -> None:
-    """ModelError where a pattern names an action or observation that the model lacks."""
+def require_names(model: POMDP | None, patterns: Iterable[Pattern]) -> None:
+    """ModelError where a pattern names an action or observation that the model lacks; no model lacks none."""
+    if model is None:
+        return
     for pattern in patterns:
         for wanted, names, noun in (
             (pattern.action, model.actions, "action"),
@@ -67,8 +69,13 @@ def require_names(model: POMDP, patterns: Iterable[Pattern]) -> None:
                 raise ModelError(f"pattern {pattern.text}: no {noun} {wanted!r}; known: {', '.join(near)}")
 
 
-def can_recur(model: POMDP, patterns: Iterable[Pattern]) -> bool:
-    """Whether some run makes pairs that match without end: one is made on a cycle of reachable states."""
+def can_recur(model: POMDP | None, patterns: Iterable[Pattern]) -> bool:
+    """Whether some run makes pairs that match without end: one is made on a cycle of reachable states.
+
+    True where no model says otherwise.
+    """
+    if model is None:
+        return True
     moves = [_support(matrix) for matrix in model.exact.T]
     any_move = csr_array(sum(moves[1:], moves[0]))
     reached = np.zeros(model.num_states, dtype=bool)

@@ -22,7 +22,6 @@ from harnesses.context import (
     Removal,
     Retrieve,
 )
-from harnesses.logs.fields import LogError
 from harnesses.logs.run import Run
 from harnesses.logs.tokens import READING
 
@@ -60,24 +59,9 @@ class Dropped:
         return any(gone.tokens > 0 or gone.results > 0 for gone in self.gone)
 
 
-class _NoModel:
-    """Stands for the model that a log lacks: a map that asks for one is refused."""
-
-    def __init__(self, name: str) -> None:
-        self.__dict__["name"] = name
-
-    def __getattr__(self, attribute: str) -> Any:
-        raise LogError(
-            f"the context map {self.__dict__['name']} needs a model, which a log has not; "
-            "give one such as oldest_first:8000, last:10 or summary:latest"
-        )
-
-
 def bind(recipe: MapRecipe) -> ContextMap:
-    """The map of a recipe, for logs. LogError where it needs a model, ModelError where it needs a horizon."""
-    phi = recipe.bind(_NoModel(recipe.name))  # type: ignore[arg-type]
-    phi.start()
-    return phi
+    """The map of a recipe, for logs. ModelError where it needs a model of the task or a horizon."""
+    return recipe.bind(None)
 
 
 def events(run: Run) -> Iterator[Event]:

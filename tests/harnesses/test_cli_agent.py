@@ -103,7 +103,7 @@ def test_a_real_run_killed_midway_resumes_in_its_folder(capsys: Any, tmp_path: P
             "no script 'sing'; known: fix, malformed, denied, stall, trimming",
         ),
         (["run", "find", "--script", "fix"], "one script only"),
-        (["run", "calc", "--context", "pin:a/b:last:1"], "needs a model of the task"),
+        (["run", "calc", "--context", "belief_grid:4"], "needs a model of the task"),
         (["run", "calc", "--context", "full"], "full:50"),
         (["run", "calc", "--virtual", "--folder", "x"], "leave --folder out"),
         (["replay", "/nonexistent.jsonl"], "No such file"),

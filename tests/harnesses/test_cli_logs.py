@@ -87,7 +87,7 @@ def test_a_file_that_is_no_log_is_bad_input_in_one_line(
     assert (code, out, err.count("\n")) == (2, "", 1) and "holds no log of a known format" in err
 
 
-@pytest.mark.parametrize("words", [["nowhere"], [".", "--map", "lst:2"], [".", "--map", "pin:a:last:2"]])
+@pytest.mark.parametrize("words", [["nowhere"], [".", "--map", "lst:2"], [".", "--map", "belief_grid:2"]])
 def test_bad_input_is_one_line_before_anything_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:

@@ -184,3 +184,19 @@ def test_names_that_the_model_lacks_are_refused_when_it_is_known(text: str, erro
     with pytest.raises(ModelError) as found:
         parse_map(text).bind(MODEL, 5)
     assert str(found.value).startswith(error)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pin:read_file*/KEY*:last:2",
+        "retrieve:write*>read*/*:null",
+        "summary:parity:run/*",
+        "compose:rename:a>b:null",
+    ],
+)
+def test_a_running_agent_has_no_model_and_no_name_is_checked(text: str) -> None:
+    assert parse_map(text).bind(None).name == parse_map(text).name
+    assert not parse_map("pin:a/b:null").bind(None).bounded
+    with pytest.raises(ModelError, match="belief_grid:4 needs a model of the task"):
+        parse_map("belief_grid:4").bind(None)

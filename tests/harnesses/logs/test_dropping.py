@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harnesses.context import fold, parse_map, total_tokens
-from harnesses.logs import Head, LogError, Outcome, Run, Step, bind, dropped, events
+from harnesses.logs import Head, Outcome, Run, Step, bind, dropped, events
 from harnesses.logs.run import untimed
 from harnesses.runtime.records import ToolCall
 from pomdp.model import ModelError
@@ -26,6 +26,8 @@ MAPS = [
     "compose:results:last:3",
     "compose:calls:oldest_first:40",
     "compose:unordered:last:2",
+    "pin:a/x:last:1",
+    "retrieve:a>b/x:last:1",
 ]
 
 
@@ -87,12 +89,9 @@ def test_what_users_and_models_say_is_never_dropped_by_trimming(run: Run, budget
     assert found.tokens == found.result_tokens
 
 
-@pytest.mark.parametrize(
-    "name", ["pin:a/*:last:1", "belief_grid:4", "compose:rename:x>y:last:1", "summary:parity:a"]
-)
-def test_a_map_that_needs_a_model_is_refused(name: str) -> None:
-    with pytest.raises(LogError, match="needs a model, which a log has not; .*oldest_first:8000"):
-        bind(parse_map(name))
+def test_a_map_that_needs_a_model_is_refused() -> None:
+    with pytest.raises(ModelError, match="belief_grid:4 needs a model of the task; .*last:10"):
+        bind(parse_map("belief_grid:4"))
 
 
 def test_a_map_that_needs_a_horizon_is_refused() -> None:
