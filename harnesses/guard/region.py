@@ -124,8 +124,13 @@ def _reaches(p: Any, tau: Any, array: Any) -> Any:
 
 
 def cut(tau: Any, dtype: Any = np.float64) -> np.floating:
-    """The least number of `dtype` whose shortest decimal reaches `tau`; infinity where `tau` is None."""
+    """The least number of `dtype` whose shortest decimal reaches `tau`; infinity where `tau` is None.
+
+    GuardError for a type that is no float.
+    """
     kind = np.dtype(dtype).type
+    if not issubclass(kind, np.floating):
+        raise GuardError(f"{np.dtype(dtype)} holds no probability; compare in a float type such as float32")
     if tau is None:
         return kind(math.inf)
     tau = probability(tau, "threshold")

@@ -209,6 +209,7 @@ def test_thresholds_tell_both_forms_of_their_numbers() -> None:
         (lambda: region(True, Thresholds(1, 0)), "report p: 'True' is not a number"),
         (lambda: region(-0.01, Thresholds(1, 0)), "report p is -0.01, not a probability"),
         (lambda: cut(2), "threshold is 2, not a probability"),
+        (lambda: cut("1/2", np.int64), "int64 holds no probability; compare in a float type"),
     ],
 )
 def test_what_is_no_report_and_no_threshold_is_refused_by_name(make, fragment) -> None:
