@@ -25,15 +25,22 @@ VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 # Distributions whose modules carry another name.
 IMPORT_NAMES = {"pomdp-py": "pomdp_py", "python-flint": "flint", "scikit-learn": "sklearn"}
 
+LANGGRAPH = (
+    "harnesses/desk/",
+    "harnesses/langgraph_adapter.py",
+    "harnesses/langgraph_messages.py",
+    "harnesses/langchain_model.py",
+)
+
 # Modules of others, and the only files (or folders, ending in a slash) that may import them.
 CONFINED = {
     "pomdp_py": ("pomdp/interop.py",),
     "matplotlib": ("experiments/",),
     "tueplots": ("experiments/",),
     "hypothesis": ("pomdp/testing.py", "harnesses/testing.py", "harnesses/guard/testing.py"),
-    "langgraph": ("harnesses/desk/", "harnesses/langgraph_adapter.py", "harnesses/langchain_model.py"),
-    "langchain": ("harnesses/desk/", "harnesses/langgraph_adapter.py", "harnesses/langchain_model.py"),
-    "langchain_core": ("harnesses/desk/", "harnesses/langgraph_adapter.py", "harnesses/langchain_model.py"),
+    "langgraph": LANGGRAPH,
+    "langchain": LANGGRAPH,
+    "langchain_core": LANGGRAPH,
 }
 
 # The checker of certificates must not be able to repeat a mistake of the code that it checks.
