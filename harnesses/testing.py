@@ -131,7 +131,15 @@ def _wrappers(model: POMDP) -> st.SearchStrategy[str]:
     """Names of maps that wrap another, without it."""
     patterns = _patterns(model)
     registers = st.builds("{}>{}".format, patterns, patterns)
-    fixed = ["counter", "counter:2", "compose:results", "compose:calls", "compose:unordered"]
+    fixed = [
+        "counter",
+        "counter:2",
+        "compose:results",
+        "compose:calls",
+        "compose:unordered",
+        "held:1",
+        "held:3",
+    ]
     seen = _plain(model.observations)
     renames = st.lists(st.sampled_from(seen), min_size=1, max_size=2, unique=True) if seen else st.nothing()
     return st.one_of(

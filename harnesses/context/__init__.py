@@ -16,6 +16,7 @@ from harnesses.context.belief_grid import BeliefGrid
 from harnesses.context.compose import Calls, Compose, Psi, Rename, Results, Table, Unordered
 from harnesses.context.context_map import Branches, ContextMap, Memory, branches, fold, require_horizon
 from harnesses.context.counter import Counter
+from harnesses.context.held import Held
 from harnesses.context.message import Context, Event, Message, Removal, Sizes, total_tokens
 from harnesses.context.names import KNOWN, MapRecipe, parse_map
 from harnesses.context.numbered import NumberedMap
@@ -39,6 +40,7 @@ __all__ = [
     "Event",
     "First",
     "Full",
+    "Held",
     "KNOWN",
     "Last",
     "LastMessages",

@@ -8,18 +8,22 @@ Source: M1 §1.6.5 (a plan kept by the harness).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from harnesses.context.context_map import Branches, ContextMap, Memory, branches
-from harnesses.context.message import Context, Event, Removal, note
+from harnesses.context.message import Context, Event, Removal, note, removed
 from pomdp.model import ModelError
+
+RULE = "held"
 
 
 @dataclass(frozen=True)
 class Held:
     """The context of `inner` as it was when the plan was made, and after it a note `plan+j` of the j steps since.
 
-    A plan ends after k steps, or with an observation named in `reconsider`. Memory: j, the memory of `inner` at the
-    last decision, and its memory now. k = 1 is `inner` beside the note.
+    A plan ends after k steps, or with an observation named in `reconsider`; `inner` is then given all its pairs, which
+    until then are not shown. Memory: that of `inner` at the last decision, and the pairs since. k = 1 is `inner`
+    beside the note.
     """
 
     k: int
@@ -44,25 +48,38 @@ class Held:
 
     def start(self) -> Memory:
         """A decision at the start."""
-        first = self.inner.start()
-        return 0, first, first
+        return self.inner.start(), ()
 
     def step(self, memory: Memory, event: Event) -> tuple[Memory, tuple[Removal, ...]]:
-        """One more step of the plan, or the next decision."""
-        following, gone = self.inner.step(memory[2], event)
-        return self._next(memory, following, event), gone
+        """One more step of the plan, or the next decision, at which `inner` removes what it has to."""
+        decided, since = memory
+        since = (*since, event)
+        if not self._over(since):
+            return (decided, since), ()
+        gone: list[Removal] = []
+        for pair in since:
+            decided, removals = self.inner.step(decided, pair)
+            gone.extend(removals)
+        return (decided, ()), tuple(gone)
 
     def branches(self, memory: Memory, event: Event) -> Branches:
-        """The wrapped map's branches."""
-        return tuple((self._next(memory, now, event), p) for now, p in branches(self.inner, memory[2], event))
+        """The branches of the wrapped map, over all pairs of the plan."""
+        decided, since = memory
+        since = (*since, event)
+        if not self._over(since):
+            return (((decided, since), Fraction(1)),)
+        reached: Branches = ((decided, Fraction(1)),)
+        for pair in since:
+            reached = tuple((y, p * q) for x, p in reached for y, q in branches(self.inner, x, pair))
+        return tuple(((y, ()), p) for y, p in reached)
 
     def show(self, memory: Memory) -> Context:
         """What `inner` showed at the last decision, and the place in the plan."""
-        made, held, _ = memory
-        context = self.inner.show(held)
-        return Context((*context.messages, note(f"plan+{made}")), context.dropped)
+        decided, since = memory
+        context = self.inner.show(decided)
+        hidden = removed([message for pair in since for message in pair], RULE, "truncation")
+        return Context((*context.messages, note(f"plan+{len(since)}")), (*context.dropped, *hidden))
 
-    def _next(self, memory: Memory, now: Memory, event: Event) -> Memory:
-        made, held, _ = memory
-        over = made + 1 == self.k or event.observation in self.reconsider
-        return (0, now, now) if over else (made + 1, held, now)
+    def _over(self, since: tuple[Event, ...]) -> bool:
+        """Whether a plan of which these pairs were made has come to its end."""
+        return len(since) == self.k or since[-1].observation in self.reconsider

@@ -17,6 +17,7 @@ from harnesses.context.belief_grid import BeliefGrid, grid_name, require_grid
 from harnesses.context.compose import Calls, Compose, Psi, Rename, Results, Unordered
 from harnesses.context.context_map import ContextMap
 from harnesses.context.counter import Counter
+from harnesses.context.held import Held
 from harnesses.context.message import Sizes
 from harnesses.context.oldest_first import OldestFirst
 from harnesses.context.pattern import Pattern, can_recur, parse_patterns, require_names
@@ -171,6 +172,22 @@ def _counter(words: list[str], whole: str) -> MapRecipe:
     return MapRecipe(name, lambda *given: Counter(inner.make(*given), limit))
 
 
+def _held(words: list[str], whole: str) -> MapRecipe:
+    example = "held:3:last:2 or held:3|u0,u1:last:2"
+    length, _, named = (words[0] if words else "").partition("|")
+    k = _count([length], "held needs a number of steps", example)
+    inner = _inner(words[1:], "held", example, whole)
+    reconsider = tuple(name.strip() for name in named.split(",")) if named else ()
+
+    def make(model: POMDP | None, horizon: int | None, sizes: Sizes) -> ContextMap:
+        if model is not None:
+            for observation in reconsider:
+                model.observation_index(observation)
+        return Held(k, inner.make(model, horizon, sizes), reconsider)
+
+    return MapRecipe(Held(k, Null(), reconsider).name.removesuffix("null") + inner.name, make)
+
+
 def _retrieve(words: list[str], whole: str) -> MapRecipe:
     inner = _inner(words[1:], "retrieve", "retrieve:read>flip/t2:last:1", whole)
     registers = tuple(Register.parse(part) for part in words[0].split(","))
@@ -279,6 +296,7 @@ READERS: dict[str, Callable[[list[str], str], MapRecipe]] = {
     "belief_grid": _belief_grid,
     "pin": _pin,
     "counter": _counter,
+    "held": _held,
     "retrieve": _retrieve,
     "compose": _compose,
 }

@@ -35,7 +35,7 @@ LEAVES = (
 WRAPPERS = (
     *("pin:flip/t2", "pin:flip/*,read/flag-*", "counter", "counter:5", "retrieve:read/*>flip/t2"),
     *("retrieve:read/*>flip/t2,*/t3>wait/u0", "compose:results", "compose:calls", "compose:unordered"),
-    "compose:rename:t2>t,t3>t",
+    *("compose:rename:t2>t,t3>t", "held:3", "held:2|u0,u1"),
 )
 
 
@@ -127,6 +127,8 @@ def test_full_takes_the_horizon_unless_it_has_a_number() -> None:
             "counter",
             "counter in 'counter' lacks the map that it wraps; a right one is counter:last:2 or counter:5:",
         ),
+        ("held:x:last:1", "held needs a number of steps, a whole number such as held:3:last:2 or held:3|u0"),
+        ("held:2", "held in 'held:2' lacks the map that it wraps; a right one is held:3:last:2"),
         ("counter:0:null", "counter needs a limit from 1, such as counter:5:last:2; got 0"),
         (
             "retrieve:read:last:1",
@@ -178,6 +180,7 @@ def test_an_error_is_one_line_with_a_right_example(text: str, error: str) -> Non
         ("retrieve:red>flip:null", "pattern red/*: no action 'red'; known: read"),
         ("summary:parity:flip/t9", "pattern flip/t9: no observation 't9'; known: "),
         ("compose:rename:t9>t:null", "no observation 't9'; known: "),
+        ("held:2|t9:null", "no observation 't9'; known: "),
     ],
 )
 def test_names_that_the_model_lacks_are_refused_when_it_is_known(text: str, error: str) -> None:
