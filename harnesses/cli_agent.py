@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from harnesses.context import ContextMap
     from harnesses.runtime.loop import Harness
+    from harnesses.runtime.models import Model
     from harnesses.runtime.records import Run
     from harnesses.runtime.scenarios import Scenario
     from harnesses.runtime.trace import Replay, Trace
@@ -25,13 +26,23 @@ def add_agent(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "agent",
         help="a running agent: run a task in the minimal harness, replay or resume its trace",
-        description="The minimal harness of M1 §1.2 with a scripted model: tools in a real folder that they are "
-        "confined to, or in memory.",
+        description="The minimal harness of M1 §1.2 with a scripted model, or any chat model by name: tools in a real "
+        "folder that they are confined to, or in memory.",
     )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
     one = verbs.add_parser("run", help="run a task: calc, find or copy")
     one.add_argument("task", metavar="TASK", help="calc (repair a module until pytest passes), find or copy")
     one.add_argument("--script", metavar="NAME", help=f"what the model does in calc: {', '.join(SCRIPTS)}")
+    one.add_argument(
+        "--model",
+        metavar="NAME",
+        help="a chat model instead of a script: openai:gpt-4o-mini, anthropic:NAME, ollama:NAME, package.module:Class",
+    )
+    one.add_argument(
+        "--base-url",
+        metavar="URL",
+        help="the server to ask, such as http://localhost:8000/v1 for openai:NAME",
+    )
     one.add_argument(
         "--context",
         metavar="NAME:ARGS",
@@ -68,11 +79,19 @@ def run(args: argparse.Namespace) -> int:
     chosen, phi = scenario(args.task, args.script), _map(args.context)
     if args.virtual and args.folder is not None:
         raise AgentError("--virtual has no folder; leave --folder out")
+    if args.model is None and args.base_url is not None:
+        raise AgentError("--base-url needs the model to ask for there, such as --model openai:NAME")
+    if args.model is not None and args.script is not None:
+        raise AgentError("--model takes the place of a script; leave --script out")
+    label: dict[str, Any] = {"task": args.task, "script": args.script, "folder": None}
+    if args.model is not None:
+        label |= {"model": args.model, "base_url": args.base_url}
+    model = _model(chosen, label)
     trace: Any = MemoryTrace() if args.trace is None else FileTrace(args.trace)
     folder = None if args.virtual else _created(args.folder, chosen)
-    label = {"task": args.task, "script": args.script, "folder": None if folder is None else str(folder)}
+    label["folder"] = None if folder is None else str(folder)
     try:
-        done = loop.run(_harness(chosen, phi, label, trace), chosen.request, SYSTEM)
+        done = loop.run(_harness(chosen, model, phi, label, trace), chosen.request, SYSTEM)
     finally:
         # Kept after a kill, which runs nothing here: the run goes on in it.
         if folder is not None and args.folder is None:
@@ -94,7 +113,7 @@ def go_on(args: argparse.Namespace) -> int:
     from harnesses.runtime.records import AgentError
     from harnesses.runtime.resume import resume
     from harnesses.runtime.scenarios import scenario
-    from harnesses.runtime.trace import FileTrace, NoTrace, read_trace
+    from harnesses.runtime.trace import FileTrace, read_trace
 
     past = read_trace(args.trace)
     label = past.head["label"]
@@ -102,9 +121,10 @@ def go_on(args: argparse.Namespace) -> int:
         raise AgentError(f"{args.trace} does not name its task; resume it from the program that began it")
     chosen, phi = scenario(label["task"], label["script"]), _map(past.head["map"])
     if past.run.state.terminated:
-        done = resume(_harness(chosen, phi, label, NoTrace(), past), past)
-    else:
-        done = resume(_harness(chosen, phi, label, FileTrace(args.trace, append=True), past), past)
+        return _print(args, past, past.run)
+    model = _model(chosen, label)
+    trace = FileTrace(args.trace, append=True)
+    done = resume(_harness(chosen, model, phi, label, trace, past), past)
     return _print(args, read_trace(args.trace), done)
 
 
@@ -119,8 +139,22 @@ def _map(text: str) -> ContextMap:
     return recipe.bind(None)
 
 
+def _model(chosen: Scenario, label: dict[str, Any]) -> Model:
+    """The model that a label names, else the one that follows the script."""
+    if label.get("model") is None:
+        return chosen.model
+    from harnesses.providers import model_named
+
+    return model_named(label["model"], label.get("base_url"))
+
+
 def _harness(
-    chosen: Scenario, phi: ContextMap, label: dict[str, Any], trace: Trace, past: Replay | None = None
+    chosen: Scenario,
+    model: Model,
+    phi: ContextMap,
+    label: dict[str, Any],
+    trace: Trace,
+    past: Replay | None = None,
 ) -> Harness:
     """The harness that a label describes; files in memory are as the recorded writes of `past` left them."""
     from harnesses.runtime.clock import VirtualClock
@@ -128,13 +162,15 @@ def _harness(
     from harnesses.runtime.workspace import Workspace
 
     if label["folder"] is not None:
-        return harness_of(Workspace.at(label["folder"]), chosen.model, phi, trace=trace, label=label)
+        return harness_of(Workspace.at(label["folder"]), model, phi, trace=trace, label=label)
     files = VirtualFiles(dict(chosen.files))
     for call in past.run.calls if past is not None else ():
         result = past.run.results.get(call.id) if past is not None else None
         if call.name == "write_file" and result is not None and result.status == "ok":
             files.write_file(**call.arguments)
-    return harness_of(files, chosen.model, phi, clock=VirtualClock(), trace=trace, label=label)
+    # A provider is waited for, also where the files are in memory.
+    clock = VirtualClock() if label.get("model") is None else None
+    return harness_of(files, model, phi, clock=clock, trace=trace, label=label)
 
 
 def _created(folder: Path | None, chosen: Scenario) -> Path:
