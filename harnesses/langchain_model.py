@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import ValidationError
 
 from harnesses.runtime.models import Model, ModelFailure, RawCall, Reply
 from harnesses.runtime.parse import parse
@@ -51,6 +52,11 @@ class LangChainModel:
             said = self._with(tools).invoke(shown, config={"metadata": {STEP: step}})
         except ModelFailure:
             raise
+        except ValidationError as error:
+            if error.title != AIMessage.__name__:
+                raise ModelFailure(_words(error)) from error
+            # The provider answered, but what it said fits no message, such as arguments that are a list.
+            return Reply(fault=_misfit(error))
         except Exception as error:  # providers' libraries raise what they like
             raise ModelFailure(_words(error), transient(error)) from error
         if not isinstance(said, AIMessage):
@@ -179,6 +185,13 @@ def _words(error: BaseException) -> str:
     """One line."""
     line = " ".join(str(error).split())
     return f"{type(error).__name__}: {line[:300]}" if line else type(error).__name__
+
+
+def _misfit(error: ValidationError) -> str:
+    """One line on an answer that is no message."""
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}, got {str(first['input'])[:80]}"
 
 
 def _reply(said: AIMessage) -> Reply:
