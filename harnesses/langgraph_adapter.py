@@ -1,28 +1,38 @@
 """LangGraph adapter: the loop of the runtime as a graph of two nodes, with savers; imports langgraph, the runtime.
 
 The model node is `model_step`, the tools node `tool_step`, and one conditional edge after the model ends the graph:
-the ReAct loop as LangGraph's users write it, with nothing of the harness left out. Source: M1 §1.2.2, LG.
+the ReAct loop as LangGraph's users write it, with nothing of the harness left out. LangGraph keeps the state after a
+node and runs an interrupted node from its first line; a journal of the run's records beside the checkpoints says what
+the node had done already, so that no reply is asked for and no call is made again. Source: M1 §1.2.2, §1.2.6, LG.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 
+from harnesses.journal import Journal, MemoryJournal, NoJournal, SqliteJournal
 from harnesses.langgraph_messages import Values, of_values, to_values
-from harnesses.runtime.loop import Harness, end, model_step, start, tool_step
+from harnesses.runtime.loop import Harness, answer, end, model_step, receive, settle, start, tool_step
 from harnesses.runtime.records import AgentError, Reason, Run
+from harnesses.runtime.resume import _recorded, _require_same
+from harnesses.runtime.trace import Record, Replay, Trace, replay
 
 # LangGraph's own limit counts nodes and ends a run with an exception; the limits of the harness end it with a reason.
 RECURSION = 10**9
 MODEL, TOOLS = "model", "tools"
+_BESIDE: WeakKeyDictionary[InMemorySaver, MemoryJournal] = WeakKeyDictionary()
 
 
 def never() -> bool:
@@ -39,10 +49,12 @@ class Checkpoint(NamedTuple):
 
 
 class ReactGraph:
-    """A harness as a LangGraph graph; every thread of it is one run.
+    """A harness as a LangGraph graph; every thread of it is one run, and runs go one after the other.
 
     saver: where the state is kept after every node, None for nowhere. ended: asked after every tools node; true ends
-    the run as completed, unless it has ended already.
+    the run as completed, unless it has ended already. journal: where records are kept, by default with the
+    checkpoints; AgentError for a saver of which only its owner knows where that is. The harness's own trace is told
+    every record too, and on `resume` all that were made before.
     """
 
     def __init__(
@@ -50,8 +62,13 @@ class ReactGraph:
         harness: Harness,
         saver: BaseCheckpointSaver[Any] | None = None,
         ended: Callable[[], bool] = never,
+        journal: Journal | None = None,
     ) -> None:
-        self.harness, self._saver, self._ended = harness, saver, ended
+        self._saver, self._ended = saver, ended
+        self.journal = _journal(saver) if journal is None else journal
+        self._trace = _Journalled(self.journal, harness.trace)
+        self.harness = replace(harness, trace=self._trace)
+        self._resumed = False
         graph = StateGraph(Values)
         graph.add_node(MODEL, self._model)
         graph.add_node(TOOLS, self._tools)
@@ -62,18 +79,28 @@ class ReactGraph:
 
     def run(self, request: str, system: str = "", thread: str = "1") -> Run:
         """A whole run from a user's request to its end. AgentError where the thread is there already."""
-        if self._saver is not None and self._saver.get_tuple(_config(thread)) is not None:
+        if self._saved(thread) or _asked(self.journal.lines(thread)):
             raise AgentError(f"thread {thread!r} is there already; resume it, or name another")
+        self.journal.forget(thread)  # of a run that was killed before its request
+        self._trace.thread, self._resumed = thread, False
         return self._invoke(to_values(start(self.harness, request, system)), thread)
 
     def resume(self, thread: str = "1") -> Run:
-        """The run of a thread to its end, from its newest checkpoint. AgentError where there is no such thread."""
-        self._newest(thread)
-        return self._invoke(None, thread)
+        """The run of a thread to its end, from where its records end.
+
+        AgentError where there is no such thread, or where the harness is not the one that began it.
+        """
+        past = self._past(thread)
+        _require_same(self.harness, past)
+        for record in past.records:
+            self._trace.copy.write(record)
+        self._trace.thread, self._resumed = thread, True
+        # Killed before its first checkpoint, a thread begins with what its records say.
+        return self._invoke(None if self._saved(thread) else to_values(past.run), thread)
 
     def checkpoints(self, thread: str = "1") -> list[Checkpoint]:
         """Every checkpoint of a thread, oldest first. AgentError where there is no such thread."""
-        self._newest(thread)
+        self._past(thread)
         found: list[Checkpoint] = []
         node = "start"
         for moment in reversed(list(self.graph.get_state_history(_config(thread)))):
@@ -83,31 +110,126 @@ class ReactGraph:
                 node = moment.next[0] if moment.next else END
         return found
 
-    def _newest(self, thread: str) -> None:
+    def _saved(self, thread: str) -> bool:
+        return self._saver is not None and self._saver.get_tuple(_config(thread)) is not None
+
+    def _past(self, thread: str) -> Replay:
+        """What the records of a thread say."""
         if self._saver is None:
             raise AgentError("a graph without a saver keeps no thread; pass saver=memory_saver()")
-        if self._saver.get_tuple(_config(thread)) is None:
+        lines = self.journal.lines(thread)
+        if not _asked(lines):
             raise AgentError(f"there is no thread {thread!r}; begin it with run")
+        return replay(lines, f"thread {thread!r}")
 
     def _invoke(self, values: Values | None, thread: str) -> Run:
         # "sync": a node begins only when what came before it is kept; the other ways may lose it in a crash.
         durability: Any = None if self._saver is None else "sync"
         return of_values(self.graph.invoke(values, _config(thread), durability=durability))
 
-    def _model(self, state: Values) -> Any:
-        run = of_values(state)
-        return {} if run.state.terminated else to_values(model_step(self.harness, run), len(run.history))
+    def _model(self, state: Values, config: RunnableConfig) -> Any:
+        """The node of the model; nothing where the tools node has ended the run."""
+        run, past = self._begun(MODEL, state, config)
+        if past is None:
+            done = run if run.state.terminated else model_step(self.harness, run)
+        else:
+            done = self._finish_model(run, past, state["state"]["step"])
+        return to_values(done, len(state["messages"]))
 
-    def _tools(self, state: Values) -> Any:
-        run = of_values(state)
-        done = tool_step(self.harness, run)
+    def _tools(self, state: Values, config: RunnableConfig) -> Any:
+        """The node of the tools, and of the user's side after them."""
+        run, past = self._begun(TOOLS, state, config)
+        done = tool_step(self.harness, run) if past is None else self._finish_tools(run, past)
         if self._ended() and not done.state.terminated:
             done = end(self.harness, done, Reason.COMPLETED)
-        return to_values(done, len(run.history))
+        return to_values(done, len(state["messages"]))
+
+    def _begun(self, node: str, state: Values, config: RunnableConfig) -> tuple[Run, Replay | None]:
+        """The run from which a node goes on, and what is recorded of the node where it was begun before."""
+        run, past, thread = of_values(state), None, config["configurable"]["thread_id"]
+        self._trace.thread = thread
+        if self.journal.newest(thread) > run.tick:
+            past = replay(_lines_of(node, run, self.journal.lines(thread)), f"thread {thread!r}")
+            if past.run.history[: len(run.history)] != run.history:
+                raise AgentError(
+                    f"the records of thread {thread!r} tell of another history; begin a new thread"
+                )
+            run = past.run
+        if self._resumed:  # the time in between is not the run's
+            run = replace(run, state=replace(run.state, at=self.harness.dispatcher.clock.now()))
+            self._resumed = False
+        return run, past
+
+    def _finish_model(self, run: Run, past: Replay, step: int) -> Run:
+        """The model's step from where it was interrupted to its end."""
+        if run.state.terminated:
+            return run
+        if len(past.replies) == step:
+            return model_step(self.harness, run)
+        newest = run.history[-1]
+        replies = sum(message.role == "assistant" for message in run.history)
+        if replies < len(past.replies) or (newest.role == "assistant" and not newest.calls):
+            return receive(self.harness, run, past.replies[-1])
+        return run
+
+    def _finish_tools(self, run: Run, past: Replay) -> Run:
+        """The tools' step from where it was interrupted to its end."""
+        if run.state.terminated:
+            return run
+        for call in run.pending:
+            run = answer(self.harness, run, call, _recorded(self.harness, call, past))
+        return settle(self.harness, run)
 
 
-def _onward(values: Values) -> str:
-    return TOOLS if values["state"]["termination_reason"] is None else END
+class _Journalled:
+    """The trace of a graph's harness: the journal of the thread that runs, then the trace that was given."""
+
+    def __init__(self, journal: Journal, copy: Trace) -> None:
+        self.journal, self.copy, self.thread = journal, copy, ""
+
+    def write(self, record: Record) -> None:
+        """Take one record."""
+        self.journal.write(self.thread, record)
+        self.copy.write(record)
+
+
+def _journal(saver: BaseCheckpointSaver[Any] | None) -> Journal:
+    """Where records are kept beside the checkpoints of a saver."""
+    if saver is None:
+        return NoJournal()
+    if isinstance(saver, SqliteSaver):
+        saver.setup()
+        return SqliteJournal(saver.conn, saver.lock)
+    if isinstance(saver, InMemorySaver):
+        return _BESIDE.setdefault(saver, MemoryJournal())
+    raise AgentError(
+        f"a {type(saver).__name__} keeps no records of calls; pass journal= too, such as a SqliteJournal"
+    )
+
+
+def _asked(lines: list[str]) -> bool:
+    """Whether a thread's records come as far as the user's request."""
+    return any(
+        record["kind"] == "message" and record["message"]["role"] == "user"
+        for record in map(json.loads, lines)
+    )
+
+
+def _lines_of(node: str, run: Run, lines: list[str]) -> Iterator[str]:
+    """The records up to where the node that began with this run ended, or was interrupted."""
+    for line in lines:
+        record = json.loads(line)
+        if record["t"] > run.tick:
+            kind = record["kind"]
+            calls = kind == "started" or (kind == "message" and record["message"]["role"] == "tool")
+            later = kind == "context" and (node == TOOLS or record["step"] > run.state.step)
+            if later or (node == MODEL and calls):
+                return
+        yield line
+
+
+def _onward(state: Values) -> str:
+    return TOOLS if state["state"]["termination_reason"] is None else END
 
 
 def _config(thread: str) -> Any:
@@ -121,7 +243,12 @@ def memory_saver() -> Iterator[InMemorySaver]:
 
 
 @contextmanager
-def sqlite_saver(path: str | PathLike[str]) -> Iterator[SqliteSaver]:
-    """Checkpoints in a file, which another process can resume from."""
+def sqlite_saver(path: str | PathLike[str], power_cuts: bool = False) -> Iterator[SqliteSaver]:
+    """Checkpoints in a file, which another process can resume from; with `power_cuts` also after one, at more cost.
+
+    Otherwise what is kept survives the end of the process, but a power cut may lose the last records.
+    """
     with SqliteSaver.from_conn_string(str(path)) as saver:
+        saver.setup()
+        saver.conn.execute(f"PRAGMA synchronous={'FULL' if power_cuts else 'NORMAL'}")
         yield saver
