@@ -37,7 +37,7 @@ TABLES = (
         "What it is worth to show a model that a call failed, at failure rate 1/5: return without failures, return "
         "where they are shown, and how much more that is than where a fixed or the newest true result of the tool "
         "stands in their place. Half of the calls that time out have acted. Of the best reader of the context the "
-        "return lies between that of the policy found and a proven bound.",
+        "return lies between that of the policy found and a bound; `history' is the best reader of all that was shown.",
     ),
     tables.Table(
         "failure_returns",
@@ -52,7 +52,8 @@ TABLES = (
             tables.exact("largest", "largest"),
             tables.ignore("seconds", "s"),
         ),
-        "Return against the failure rate $p$, for each way to show a failure and each model.",
+        "Return against the failure rate $p$, for each way to show a failure and each model; `history' is the best "
+        "reader of the whole history, for whom a hidden failure can only be worse than a shown one.",
     ),
     tables.Table(
         "failure_runs",
@@ -88,7 +89,7 @@ def analyse(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     found = {
         "worth_of_seeing": _worth(returns),
         "failure_returns": returns,
-        "failure_runs": _pooled(frame[frame["episodes"] > 0], keys),
+        "failure_runs": _pooled(frame[frame["episodes_run"] > 0], keys),
     }
     return {table.name: found[table.name][table.stored].reset_index(drop=True) for table in TABLES}
 
@@ -121,7 +122,7 @@ def _pooled(runs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     for values, part in runs.groupby(keys):
         row = dict(zip(keys, values)) | {"J": part["J"].iloc[0], "earned": part["earned"].mean()}
         row["earned_se"] = float((part["earned_se"] ** 2).sum()) ** 0.5 / len(part)
-        row |= {name: int(part[name].sum()) for name in ("failed", "episodes")}
+        row |= {"failed": int(part["failed"].sum()), "episodes": int(part["episodes_run"].sum())}
         row["z"] = (row["earned"] - row["J"]) / row["earned_se"] if row["earned_se"] > 0 else float("nan")
         rows.append(row)
     return pd.DataFrame(rows)

@@ -30,7 +30,8 @@ def hide(
 
     `blank`: as a fixed one of each action, that of `shows` {action: observation}, by default the first of the model's
     observations that the action shows where it works. `stale`: as the action's newest true result, the blank where it
-    has none. Both are functions of the visible history, so that V* never rises.
+    has none. Both are functions of the visible history, so that V* never rises. A result of the task's own that has the
+    name of a failure would be hidden too: rename it before.
     Raises ModelError for an unknown way, action or observation, and for a pattern that matches nothing.
     """
     if way not in WAYS:
