@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CURVES = ("follow", "tiger", "repo repair")
+TASKS = ("follow", "random-2", "tiger", "T-maze", "repo repair", "flip", "drift")  # one look each
 PRICES = (("low", "low price"), ("high", "high price"))
 MEMORY = ("T-maze", 0.0)
 
@@ -61,8 +62,8 @@ def _curves(axes: Axes, values: pd.DataFrame, runs: pd.DataFrame) -> None:
 
 
 def _best(axes: Axes, best: pd.DataFrame, column: str) -> None:
-    tasks = sorted(set(best["task"]))
-    for place, task in enumerate(tasks[: len(style.LOOKS)]):
+    tasks = [task for task in TASKS if task in set(best["task"])]
+    for place, task in enumerate(tasks):
         look, part = style.look(place), best[best["task"] == task].sort_values("rate")
         # Lines of several tasks on one k are set beside each other.
         shifted = part[column] + 0.09 * (place - (len(tasks) - 1) / 2)
@@ -100,8 +101,15 @@ def _memory(axes: Axes, short: pd.DataFrame) -> None:
 
 
 def _legends(drawn: Figure, curves: Axes, best: Axes) -> None:
+    from matplotlib.lines import Line2D
+
     common: Any = {"fontsize": 6.5, "columnspacing": 1.0, "handletextpad": 0.4}
-    drawn.legend(*curves.get_legend_handles_labels(), loc="outside upper center", ncols=6, **common)
+    lines, texts = curves.get_legend_handles_labels()
+    looks = [style.look(place) for place in range(len(lines))]
+    handles = [
+        Line2D([], [], color=look.colour, marker=look.marker, markersize=2.5, linewidth=0.9) for look in looks
+    ]
+    drawn.legend(handles, texts, loc="outside upper center", ncols=6, **common)
     narrow = drawn.get_figwidth() != style.WIDE
     drawn.legend(
         *best.get_legend_handles_labels(), loc="outside lower center", ncols=4 if narrow else 7, **common

@@ -72,7 +72,7 @@ TABLES = (
         ),
         "The same policies in the running harness, which appends a failed call to the history as it is, or puts a "
         "result in its place: means with standard errors beside the exact values; $z$ is their difference in "
-        "standard errors.",
+        "standard errors. On tiger a wrong door costs 100 and is rare: runs that met few have too small an error.",
     ),
 )
 
