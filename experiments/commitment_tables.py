@@ -73,8 +73,8 @@ TABLES = (
             tables.ignore("seconds", "s"),
         ),
         "The same plans kept by the running harness: a reply makes $k$ calls, and the model is asked again after the "
-        "last. Means with standard errors beside the exact values; $z$ is their difference in standard errors. On tiger a "
-        "wrong door costs 100 and is rare: runs that met few have too small an error.",
+        "last. Means with standard errors beside the exact values; $z$ is their difference in standard errors. On "
+        "tiger a wrong door costs 100 and is rare: runs that met few have too small an error.",
     ),
     tables.Table(
         "short_contexts",
