@@ -6,6 +6,7 @@ import sqlite3
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -80,6 +81,8 @@ def test_control_ends_a_long_run_and_no_recursion_limit(shop: Shop, monkeypatch:
 def test_before_a_node_begins_the_one_before_it_is_in_the_file(shop: Shop, tmp_path: Path) -> None:
     file, seen = tmp_path / "runs.sqlite", []
     with sqlite_saver(file) as saver:
+        put = saver.put
+        saver.put = lambda *given: sleep(0.03) or put(*given)  # type: ignore[func-returns-value,method-assign]
         graph = ReactGraph(shop.harness(), saver)
 
         def look_into(name: str) -> None:

@@ -16,6 +16,7 @@ from harnesses.langchain_model import AsChatModel, LangChainModel
 from harnesses.langgraph_adapter import ReactGraph, memory_saver, sqlite_saver
 from harnesses.langgraph_messages import of_langchain, of_values, to_langchain, to_values
 from harnesses.runtime import loop
+from harnesses.runtime.models import RawCall, Reply, say
 from harnesses.runtime.records import (
     AgentError,
     Budget,
@@ -102,7 +103,7 @@ RESULTS = st.builds(
     st.integers(1, 99).map(lambda n: f"c{n}"),
     st.sampled_from(["ok", "error", "timeout", "denied"]),
     TEXTS,
-    st.one_of(st.just(0.0), st.floats(0, 1e9)),
+    st.one_of(st.just(0), st.floats(0, 1e9)),
 )
 ABOUT = st.one_of(st.none(), st.sampled_from(["c1", "m2"]))
 MESSAGES = st.one_of(
@@ -155,6 +156,17 @@ def test_any_run_comes_back_from_sqlite(tmp_path: Path) -> None:
             assert exactly(of_values(graph.get_state(config).values)) == exactly(run)
 
         check()
+
+
+def test_what_msgpack_cannot_hold_is_kept_all_the_same(tmp_path: Path) -> None:
+    odd = ('{"path": "\\ud800"}', '{"path": 18446744073709551616}', '{"path": -9223372036854775809}')
+    lines = [Reply(calls=(RawCall("read_file", arguments),)) for arguments in odd]
+    lines += [Reply(calls=(RawCall("\ud800"),)), say("done")]
+    scenario = replace(CALC["fix"], lines=lines)
+    with sqlite_saver(tmp_path / "runs.sqlite") as saver:
+        run = ReactGraph(virtual(scenario, MAPS[1]), saver).run("Do it.")
+        assert ReactGraph(virtual(scenario, MAPS[1]), saver).checkpoints()[-1].run == run
+    assert run == loop.run(virtual(scenario, MAPS[1]), "Do it.")
 
 
 def test_a_thread_begins_once_and_unknown_ones_are_told() -> None:
