@@ -146,11 +146,17 @@ def run(cell: Mapping[str, Any], seed: int | None) -> Outcome:
 
 
 def committed(cell: Mapping[str, Any], charge: Any = 0) -> POMDP:
-    """The task of a cell under its plans. Of a plan as long as the run no result is ever read."""
+    """The task of a cell under its plans."""
+    model, named = _task_and_named(cell)
+    return commit(model, cell["k"], charge, named)
+
+
+def _task_and_named(cell: Mapping[str, Any]) -> tuple[POMDP, tuple[str, ...]]:
+    """The task with the results that are ever read, none if the plan is as long as the run; those that end a plan."""
     model = task(cell["task"], Fraction(cell["rate"]))
-    named = NAMED[cell["task"]] if cell["named"] else ()
-    blind = cell["k"] == HORIZONS[cell["task"]] and not named
-    return commit(model.blinded() if blind else model, cell["k"], charge, named)
+    if cell["named"]:
+        return model, NAMED[cell["task"]]
+    return (model.blinded() if cell["k"] == HORIZONS[cell["task"]] else model), ()
 
 
 def _values(cell: Mapping[str, Any]) -> Outcome:
@@ -238,9 +244,8 @@ def _running(cell: Mapping[str, Any], seed: int) -> Outcome:
 
 def _short(cell: Mapping[str, Any]) -> Outcome:
     """The best plans that a model makes from the last `window` pairs and the step number."""
-    began, model = time.perf_counter(), task(cell["task"], Fraction(cell["rate"]))
-    criterion = Criterion(Fraction(1), HORIZONS[cell["task"]])
-    named = NAMED.get(cell["task"], ()) if cell["named"] else ()
+    began, criterion = time.perf_counter(), Criterion(Fraction(1), HORIZONS[cell["task"]])
+    model, named = _task_and_named(cell)
     phi = Held(cell["k"], Counter(Last(cell["window"])), named)
     induced = induce(model, model, phi, criterion, Sizes())
     found = stateless(
