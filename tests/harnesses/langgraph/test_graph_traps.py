@@ -201,12 +201,11 @@ def test_the_users_side_ends_a_run_after_tools(shop: Shop) -> None:
     assert found.state.termination_reason == "completed" and found.state.step == 1
     assert shop.made == {"pay 1": 1}
     lines = [call("look")] * 4
-    stalled = ReactGraph(shop.harness(lines), ended=lambda: shop.made["look"] == 3).run("Look.")
-    assert stalled.state.termination_reason == "completed" and stalled.state.step == 3
-    assert (
-        ReactGraph(shop.harness(lines), ended=lambda: False).run("Look.").state.termination_reason
-        == "stalled"
-    )
+    done = ReactGraph(shop.harness(lines), ended=lambda: shop.made["look"] == 3).run("Look.")
+    assert done.state.termination_reason == "completed" and done.state.step == 3
+    asked = iter([False, False, False, True])
+    both = ReactGraph(shop.harness(lines), ended=lambda: next(asked)).run("Look.")
+    assert both.state.termination_reason == "stalled"
 
 
 def test_a_saver_of_another_kind_needs_a_journal(shop: Shop) -> None:
