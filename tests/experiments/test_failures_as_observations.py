@@ -109,14 +109,9 @@ def test_runs_earn_what_was_computed(frame: pd.DataFrame) -> None:
 
 
 @lru_cache
-def anything(name: str, failure: str, shown: str) -> Case:
-    """The case of the model that does anything."""
-    return study.case_of(cell(name, failure, shown), "random")
-
-
-def happened(name: str, failure: str, shown: str, number: int) -> list[tuple[str, str, str]]:
-    """One run of that model: (action, status, content) of each call; its contexts are among the formal ones."""
-    case = anything(name, failure, shown)
+def anything(name: str, failure: str, shown: str) -> tuple[Case, FailingTask, TabularModel]:
+    """The case of the model that does anything, its task behind tools, and that model; one for all its runs."""
+    case = study.case_of(cell(name, failure, shown), "random")
     served_task = case.spec.task
     dispatcher: Any = Dispatcher
     if shown != "visible":
@@ -125,7 +120,12 @@ def happened(name: str, failure: str, shown: str, number: int) -> list[tuple[str
         dispatcher = partial(Hiding, blanks=blanks, stale=shown == "stale")
     timed = failure == "timeout"
     served = FailingTask(served_task, dispatcher, 0.4 if timed else 0.0, 0.5)
-    model = TabularModel(case.induced, case.pi, served.names, 0.0 if timed else 0.4)
+    return case, served, TabularModel(case.induced, case.pi, served.names, 0.0 if timed else 0.4)
+
+
+def happened(name: str, failure: str, shown: str, number: int) -> list[tuple[str, str, str]]:
+    """One run of that model: (action, status, content) of each call; its contexts are among the formal ones."""
+    case, served, model = anything(name, failure, shown)
     model.begin(7, number)
     run = episode(served, model, case.induced.phi, 5, 7, number).run
     return [(c.name, run.results[c.id].status, run.results[c.id].content) for c in run.calls]
@@ -135,10 +135,11 @@ def happened(name: str, failure: str, shown: str, number: int) -> list[tuple[str
 def test_a_hidden_run_is_the_shown_one_rewritten(failure: str) -> None:
     """The same draws and the same random actions: only what stands in place of a failure differs."""
     blanks = {"listen": "tiger-left", "open_left": "tiger-left", "open_right": "tiger-left"}
-    statuses = set()
+    statuses, mixed = set(), 0
     for number in range(30):
         shown, blank, stale = (happened("tiger", failure, way, number) for way in study.SHOWN)
         newest = dict(blanks)
+        mixed += len({status for _, status, _ in shown}) == 2 and len({name for name, _, _ in shown}) > 1
         assert len(shown) == len(blank) == len(stale) == 5
         for (name, status, content), flat, old in zip(shown, blank, stale, strict=True):
             statuses.add(status)
@@ -146,7 +147,7 @@ def test_a_hidden_run_is_the_shown_one_rewritten(failure: str) -> None:
             newest |= {name: content} if ok else {}
             assert flat == (name, "ok", content if ok else blanks[name])
             assert old == (name, "ok", newest[name])
-    assert statuses == {"ok", "timeout" if failure == "timeout" else "error"}
+    assert statuses == {"ok", "timeout" if failure == "timeout" else "error"} and mixed > 15
 
 
 def test_a_malformed_call_never_reaches_the_world() -> None:
@@ -192,6 +193,12 @@ def test_effects_of_calls_that_time_out() -> None:
     assert acted[0.0] == 0.0 and acted[1.0] < acted[0.5] < 0.0
     # One third listens for -1, one third opens each door for -45 on average.
     assert acted[1.0] == pytest.approx(-5 * 91 / 3, rel=0.25)
+    half, failed, _ = run_policy(
+        case.induced, case.pi, Dispatcher, timeout=0.5, effect=0.5, malformed=0.0, episodes=400, seed=1
+    )
+    assert failed == pytest.approx(1000, rel=0.1)
+    # Half of the calls work, and half of the others act all the same.
+    assert abs(half.mean() + 0.75 * 5 * 91 / 3) < 4 * half.std() / 20 < 0.2 * 5 * 91 / 3
 
 
 @pytest.mark.parametrize("given", [{"tasks": ("chess",)}, {"rates": ("0", "1/2")}, {"episodes": 1}])
