@@ -204,8 +204,13 @@ class Greedy:
         return kept / jnp.sum(kept, axis=1, keepdims=True)
 
 
-def agent_for(policy: Policy, model: POMDP, steps: int) -> Agent:
-    """The agent that acts as `policy` does for `steps` steps; ModelError where it does not fit the model."""
+def agent_for(policy: Policy | Agent, model: POMDP, steps: int) -> Agent:
+    """The agent that acts as `policy` does for `steps` steps; ModelError where it does not fit the model.
+
+    What is an agent already, of whatever make, is taken as it is.
+    """
+    if not isinstance(policy, Policy):
+        return policy
     if isinstance(policy, AlphaVectors):
         check_fits(policy, model)
         return _greedy(policy, model)

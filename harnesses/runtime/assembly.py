@@ -268,7 +268,9 @@ class _Shown:
             return
         answer, advice = self._answer(piece, item)
         mark = self._insert(item, ALONE)
-        text = "\n".join([answer.content, *(message.content for message in advice)])
+        failed = answer.result is not None and answer.result.status != "ok"
+        said = f"[{answer.result.status}] {answer.content}" if answer.result and failed else answer.content
+        text = "\n".join([said, *(message.content for message in advice)])
         self.groups.append(Message("user", mark + text, answer.timestamp))
 
     def _insert(self, item: Item, text: str) -> str:

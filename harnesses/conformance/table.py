@@ -1,0 +1,286 @@
+"""Table: a split harness as one POMDP and one agent, which `pomdp.simulate` runs; imports split, the context maps.
+
+The POMDP is the world with idle actions, in which the state stays: a reply that did not parse, a call that is denied,
+a tool that is not there, a run that has stalled. The agent's memory is that of the context map beside the counts of
+control; from what the context says it draws an intended action, which its memory turns into what happens of it.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy.sparse import csr_array
+
+from harnesses.conformance.split import Split
+from harnesses.constructors.base import DENIED, ERROR, ONE, STOPPED, ZERO, Base
+from harnesses.constructors.limits import CONSECUTIVE, WARNING
+from harnesses.context import Context, ContextMap, NumberedMap
+from harnesses.harness import Induced
+from harnesses.runtime.records import AgentError, Reason
+from pomdp.agents import draw_lanes, take
+from pomdp.alias import AliasTable
+from pomdp.model import POMDP
+from pomdp.policy import Controller
+
+What = Literal["call", "malformed", "denied", "unknown", "stopped"]
+MAX_NODES = 200_000
+
+
+class Move(NamedTuple):
+    """An action of the table: the model's own action, and what happened of it."""
+
+    action: str
+    what: What
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """`model` M_s with the `moves` that its actions are, under the context map `phi`, and the agent's tables.
+
+    rows: `[C, 2A]` shares of (intended action, parses or not) in each of the `contexts`. shown `[K]`: the context in
+    each node. happens `[K, 2A]`: the action of M_s. follow `[K, A_s, O]`: the next node. ends `[K]`: why the run is
+    over in a node, None where it goes on.
+    """
+
+    split: Split
+    phi: ContextMap
+    model: POMDP
+    moves: tuple[Move, ...]
+    contexts: tuple[Context, ...]
+    rows: np.ndarray
+    shown: np.ndarray
+    happens: np.ndarray
+    follow: np.ndarray
+    ends: tuple[Reason | None, ...]
+
+    @functools.cached_property
+    def draws(self) -> AliasTable:
+        """The rows as every engine draws from them."""
+        return AliasTable.build(csr_array(self.rows))
+
+    @functools.cached_property
+    def agent(self) -> TableAgent:
+        """The agent, for `pomdp.simulate`."""
+        return TableAgent(
+            self.draws,
+            jnp.asarray(self.shown, dtype=jnp.uint32),
+            jnp.asarray(self.happens.ravel(), dtype=jnp.uint32),
+            jnp.asarray(self.follow.ravel(), dtype=jnp.uint32),
+            *(self.rows.shape[1], len(self.moves), self.model.num_observations),
+        )
+
+    @functools.cached_property
+    def controller(self) -> Controller:
+        """The same agent as a controller, for exact values."""
+        act = np.zeros((len(self.shown), len(self.moves)))
+        for k, c in enumerate(self.shown):
+            np.add.at(act[k], self.happens[k], self.rows[c])
+        return Controller(act, self.follow)
+
+    @functools.cached_property
+    def over(self) -> frozenset[int]:
+        """The states in which nothing can be earned or lost any more."""
+        return Base(self.model).over
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["rows", "shown", "happens", "follow"],
+    meta_fields=["intended", "actions", "observations"],
+)
+@dataclass(frozen=True, eq=False)
+class TableAgent:
+    """An agent of `pomdp.agents`: memory is the node, 0 at the start."""
+
+    rows: AliasTable
+    shown: Array
+    happens: Array
+    follow: Array
+    intended: int
+    actions: int
+    observations: int
+
+    lanes = None
+
+    @property
+    def draws(self) -> int:
+        """Two words where the rows are wide."""
+        return 2 if self.rows.wide else 1
+
+    def begin(self, lanes: int) -> Array:
+        """The start in every lane."""
+        return jnp.zeros(lanes, dtype=jnp.uint32)
+
+    def choose(self, memory: Array, words: tuple[Array, ...]) -> Array:
+        """What happens of the action drawn."""
+        drawn = draw_lanes(self.rows, take(self.shown, memory), *words)
+        return take(self.happens, memory * np.uint32(self.intended) + drawn)
+
+    def update(self, memory: Array, action: Array, observation: Array) -> Array:
+        """The next node."""
+        pair = memory * np.uint32(self.actions) + action
+        return take(self.follow, pair * np.uint32(self.observations) + observation)
+
+
+def table(split: Split, induced: Induced, pi: np.ndarray) -> Table:
+    """The table of a split harness and the policy `pi` `[C, A]` on the contexts of `induced`.
+
+    AgentError for a map that errs at random, and for more than MAX_NODES nodes.
+    """
+    model, moves = _with_idle(split)
+    p = float(split.malformed[0])
+    rows = np.stack([pi * (1 - p), pi * p], axis=2).reshape(len(pi), -1)
+    return _Exploration(split, model, moves, induced, rows).table()
+
+
+def _with_idle(split: Split) -> tuple[POMDP, tuple[Move, ...]]:
+    """M_s and its moves."""
+    world, base = split.world, Base(split.world)
+    kinds: list[What] = ["denied", "unknown", "stopped", "malformed"]
+    wanted = {
+        "denied": set(split.denied),
+        "unknown": set(split.unexposed),
+        "stopped": set(split.actions) if split.stall or split.calls else set(),
+        "malformed": set(split.actions) if split.malformed[0] else set(),
+    }
+    calls = [Move(name, "call") for name in world.actions]
+    idle = [Move(name, kind) for kind in kinds for name in split.actions if name in wanted[kind]]
+    shows = {"denied": DENIED, "unknown": ERROR, "stopped": STOPPED, "malformed": ERROR}
+    moves = (*calls, *idle)
+
+    def step(s: int, a: int) -> Any:
+        return base.kernel.step(s, a) if a < len(calls) else ((s, shows[moves[a].what], ONE),)
+
+    def reward(s: int, a: int) -> Fraction:
+        if a < len(calls):
+            return base.kernel.reward(s, a)
+        charges = {"denied": split.denied.get(moves[a].action, ZERO), "malformed": split.malformed[1]}
+        return ZERO if s in base.over else -charges.get(moves[a].what, ZERO)
+
+    names = tuple(m.action if m.what == "call" else f"{m.action}~{m.what}" for m in moves)
+    return base.build(step, reward, actions=names), moves
+
+
+class _Node(NamedTuple):
+    """The map's memory, the calls so far and the loop detector's record; `end` where the run is over."""
+
+    memory: int
+    calls: int
+    seen: tuple[int, ...]
+    end: Reason | None = None
+
+
+class _Exploration:
+    """The nodes that can be reached within the steps of a run."""
+
+    def __init__(
+        self, split: Split, model: POMDP, moves: tuple[Move, ...], induced: Induced, rows: np.ndarray
+    ) -> None:
+        self.split, self.model, self.moves, self.rows = split, model, moves, rows
+        self.phi, self.contexts = induced.phi, induced.contexts
+        self._context = {context: c for c, context in enumerate(induced.contexts)}
+        self._fold = NumberedMap(induced.phi, split.spec.sizes)
+        self._move = {move: m for m, move in enumerate(moves)}
+        # What every action of a run that control has ended is: nothing.
+        self._dead = next((m for m, move in enumerate(moves) if move.what == "stopped"), 0)
+        self._shows = [
+            np.unique(Z.indices).tolist() if m < split.world.num_actions else [int(Z.indices[0])]
+            for m, Z in enumerate(model.Z)
+        ]
+        self.nodes: dict[_Node, int] = {}
+        self.happens: list[list[int]] = []
+        self.follow: list[dict[tuple[int, int], int]] = []
+        level = [self._add(_Node(0, 0, ()))]
+        listed = list(self.nodes)
+        for _ in range(split.steps):
+            level, listed = self._deeper(level, listed)
+
+    def _deeper(self, level: list[int], listed: list[_Node]) -> tuple[list[int], list[_Node]]:
+        known = len(self.nodes)
+        for k, node in zip(level, listed):
+            if node.end is None:
+                self._expand(k, node)
+        fresh = list(self.nodes)[known:]
+        return list(range(known, len(self.nodes))), fresh
+
+    def _expand(self, k: int, node: _Node) -> None:
+        shown = self._context.get(self._fold.contexts[self._fold.shown[node.memory]])
+        if shown is None:
+            return  # no run comes here
+        for i in np.flatnonzero(self.rows[shown]).tolist():
+            action, malformed = self.split.actions[i // 2], bool(i % 2)
+            times, seen = self._counted(node.seen, i // 2)
+            what = self._what(action, malformed, times)
+            m = self.happens[k][i] = self._move[Move(action, what)]
+            for o in self._shows[m]:
+                self.follow[k][m, o] = self._after(
+                    node, action, what, times, seen, self.model.observations[o]
+                )
+
+    def _what(self, action: str, malformed: bool, times: int) -> What:
+        stall = self.split.stall
+        if stall is not None and times >= stall.stop:
+            return "stopped"
+        if malformed:
+            return "malformed"
+        if action in self.split.unexposed:
+            return "unknown"
+        return "denied" if action in self.split.denied else "call"
+
+    def _after(
+        self, node: _Node, action: str, what: What, times: int, seen: tuple[int, ...], observation: str
+    ) -> int:
+        calls = node.calls + (what not in ("malformed", "stopped")) if self.split.calls else 0
+        end = Reason.STALLED if what == "stopped" else None
+        if end is None and self.split.calls and calls >= self.split.calls:
+            end = Reason.TOOL_CALL_BUDGET
+        stall = self.split.stall
+        shown = f"{observation}+{WARNING}" if stall is not None and times == stall.warn else observation
+        following = self._fold.step(node.memory, action, shown)
+        if len(following) != 1:
+            raise AgentError(
+                f"{self.split.spec.harness.context.name} errs at random; a run has no stream for that"
+            )
+        return self._add(_Node(following[0][0], calls, seen, end))
+
+    def _counted(self, seen: tuple[int, ...], a: int) -> tuple[int, tuple[int, ...]]:
+        """The number of this call among identical ones, and the record after it."""
+        if self.split.stall is None:
+            return 0, ()
+        if self.split.stall.mode == CONSECUTIVE:
+            run = seen[1] + 1 if seen and seen[0] == a else 1
+            return run, (a, run)
+        counts = list(seen or (0,) * len(self.split.actions))
+        counts[a] += 1
+        return counts[a], tuple(counts)
+
+    def _add(self, node: _Node) -> int:
+        if node not in self.nodes:
+            if len(self.nodes) >= MAX_NODES:
+                raise AgentError(
+                    f"a run has more than {MAX_NODES} memories; shorten it, or take a smaller map"
+                )
+            self.nodes[node] = len(self.nodes)
+            self.happens.append([self._dead if node.end else 0] * self.rows.shape[1])
+            self.follow.append({})
+        return self.nodes[node]
+
+    def table(self) -> Table:
+        """Nodes as arrays; a node in which a run is over leads to itself."""
+        K, A, O = len(self.nodes), len(self.moves), self.model.num_observations
+        follow = np.repeat(np.arange(K), A * O).reshape(K, A, O)
+        for k, steps in enumerate(self.follow):
+            for (m, o), following in steps.items():
+                follow[k, m, o] = following
+        fold = self._fold
+        shown = [self._context.get(fold.contexts[fold.shown[node.memory]], 0) for node in self.nodes]
+        ends = tuple(node.end for node in self.nodes)
+        arrays = np.array(shown), np.array(self.happens), follow
+        return Table(self.split, self.phi, self.model, self.moves, self.contexts, self.rows, *arrays, ends)
