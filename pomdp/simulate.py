@@ -119,7 +119,7 @@ class Moments:
 
 def simulate(
     model: POMDP,
-    policy: Policy,
+    policy: Policy | Agent,
     criterion: Criterion,
     *,
     episodes: int,
@@ -175,7 +175,7 @@ def simulate(
 
 
 def trajectories(
-    model: POMDP, policy: Policy, episodes: Iterable[int], *, steps: int, seed: int = 0
+    model: POMDP, policy: Policy | Agent, episodes: Iterable[int], *, steps: int, seed: int = 0
 ) -> dict[int, Trajectory]:
     """The episodes with the given ids, `steps` steps of each: those of `simulate` with the same seed.
 

@@ -63,7 +63,7 @@ def tabular(table: Table, path: Trajectory) -> Episode:
     asked: list[str] = []
     k = 0
     for t in range(table.split.steps):
-        reason = table.ends[k] or (Reason.COMPLETED if t and int(path.states[t]) in table.over else None)
+        reason = Reason.COMPLETED if t and int(path.states[t]) in table.over else table.ends[k]
         if reason is not None:
             return Episode(tuple(steps), reason)
         m, o = int(path.actions[t]), int(path.observations[t])
@@ -80,9 +80,9 @@ def tabular(table: Table, path: Trajectory) -> Episode:
         plain = sizes.event(move.action, observation)
         history.append(Event(plain.call._replace(id=(t, 0)), plain.result._replace(id=(t, 1))))
         k = int(table.follow[k, m, o])
-    over = int(path.states[table.split.steps]) in table.over
-    reason = table.ends[k] if table.ends[k] is Reason.STALLED else None
-    return Episode(tuple(steps), reason or (Reason.COMPLETED if over else Reason.STEP_LIMIT))
+    if int(path.states[table.split.steps]) in table.over:
+        return Episode(tuple(steps), Reason.COMPLETED)
+    return Episode(tuple(steps), Reason.STALLED if table.ends[k] is Reason.STALLED else Reason.STEP_LIMIT)
 
 
 def _warned(table: Table, asked: Sequence[str]) -> bool:

@@ -30,7 +30,7 @@ from pomdp.model import POMDP
 from pomdp.policy import Controller
 
 What = Literal["call", "malformed", "denied", "unknown", "stopped"]
-MAX_NODES = 200_000
+MAX_NODES, MAX_ENTRIES = 200_000, 100_000_000
 
 
 class Move(NamedTuple):
@@ -132,7 +132,7 @@ class TableAgent:
 def table(split: Split, induced: Induced, pi: np.ndarray) -> Table:
     """The table of a split harness and the policy `pi` `[C, A]` on the contexts of `induced`.
 
-    AgentError for a map that errs at random, and for more than MAX_NODES nodes.
+    AgentError for a map that errs at random, and for more nodes than MAX_NODES.
     """
     model, moves = _with_idle(split)
     p = float(split.malformed[0])
@@ -178,51 +178,57 @@ class _Node(NamedTuple):
 
 
 class _Exploration:
-    """The nodes that can be reached within the steps of a run."""
+    """The nodes that a run can be in, found by following every state of M_s with every node that it occurs with."""
 
     def __init__(
         self, split: Split, model: POMDP, moves: tuple[Move, ...], induced: Induced, rows: np.ndarray
     ) -> None:
-        self.split, self.model, self.moves, self.rows = split, model, moves, rows
-        self.phi, self.contexts = induced.phi, induced.contexts
+        self.split, self.model, self.moves, self.phi = split, model, moves, induced.phi
+        self.contexts, self.rows = list(induced.contexts), list(rows)
         self._context = {context: c for c, context in enumerate(induced.contexts)}
         self._fold = NumberedMap(induced.phi, split.spec.sizes)
         self._move = {move: m for m, move in enumerate(moves)}
         # What every action of a run that control has ended is: nothing.
         self._dead = next((m for m, move in enumerate(moves) if move.what == "stopped"), 0)
-        self._shows = [
-            np.unique(Z.indices).tolist() if m < split.world.num_actions else [int(Z.indices[0])]
-            for m, Z in enumerate(model.Z)
-        ]
         self.nodes: dict[_Node, int] = {}
+        self.listed: list[_Node] = []
+        self.shown: list[int] = []
         self.happens: list[list[int]] = []
         self.follow: list[dict[tuple[int, int], int]] = []
-        level = [self._add(_Node(0, 0, ()))]
-        listed = list(self.nodes)
-        for _ in range(split.steps):
-            level, listed = self._deeper(level, listed)
+        self._follow_all(Base(model))
 
-    def _deeper(self, level: list[int], listed: list[_Node]) -> tuple[list[int], list[_Node]]:
-        known = len(self.nodes)
-        for k, node in zip(level, listed):
-            if node.end is None:
-                self._expand(k, node)
-        fresh = list(self.nodes)[known:]
-        return list(range(known, len(self.nodes))), fresh
+    def _follow_all(self, base: Base) -> None:
+        start = self._add(_Node(0, 0, ()))
+        level = [(s, start) for s in self.model.exact.start]
+        seen = set(level)
+        number = {name: o for o, name in enumerate(self.model.observations)}
+        for _ in range(self.split.steps):
+            reached = []
+            for s, k in level:
+                if s in base.over or self.listed[k].end is not None:
+                    continue
+                happens = self.happens[k] = self.happens[k] or self._happens(k)
+                chosen = np.flatnonzero(self.rows[self.shown[k]]).tolist()
+                for m, drawn in {happens[i]: i for i in chosen}.items():
+                    for t, observation, p in base.kernel.step(s, m):
+                        o = number[observation]
+                        if (m, o) not in self.follow[k]:
+                            self.follow[k][m, o] = self._after(k, drawn, m, observation)
+                        pair = t, self.follow[k][m, o]
+                        if p and pair not in seen:
+                            seen.add(pair)
+                            reached.append(pair)
+            level = reached
 
-    def _expand(self, k: int, node: _Node) -> None:
-        shown = self._context.get(self._fold.contexts[self._fold.shown[node.memory]])
-        if shown is None:
-            return  # no run comes here
-        for i in np.flatnonzero(self.rows[shown]).tolist():
+    def _happens(self, k: int) -> list[int]:
+        """The move that each drawn action is in a node."""
+        found = []
+        for i in range(2 * len(self.split.actions)):
             action, malformed = self.split.actions[i // 2], bool(i % 2)
-            times, seen = self._counted(node.seen, i // 2)
-            what = self._what(action, malformed, times)
-            m = self.happens[k][i] = self._move[Move(action, what)]
-            for o in self._shows[m]:
-                self.follow[k][m, o] = self._after(
-                    node, action, what, times, seen, self.model.observations[o]
-                )
+            times, _ = self._counted(self.listed[k].seen, i // 2)
+            move = Move(action, self._what(action, malformed, times))
+            found.append(self._move.get(move, self._dead))  # no other is ever drawn
+        return found
 
     def _what(self, action: str, malformed: bool, times: int) -> What:
         stall = self.split.stall
@@ -234,19 +240,19 @@ class _Exploration:
             return "unknown"
         return "denied" if action in self.split.denied else "call"
 
-    def _after(
-        self, node: _Node, action: str, what: What, times: int, seen: tuple[int, ...], observation: str
-    ) -> int:
+    def _after(self, k: int, drawn: int, m: int, observation: str) -> int:
+        """The node after a move and what it shows."""
+        node, what, stall = self.listed[k], self.moves[m].what, self.split.stall
+        times, seen = self._counted(node.seen, drawn // 2)
         calls = node.calls + (what not in ("malformed", "stopped")) if self.split.calls else 0
         end = Reason.STALLED if what == "stopped" else None
         if end is None and self.split.calls and calls >= self.split.calls:
             end = Reason.TOOL_CALL_BUDGET
-        stall = self.split.stall
         shown = f"{observation}+{WARNING}" if stall is not None and times == stall.warn else observation
-        following = self._fold.step(node.memory, action, shown)
+        following = self._fold.step(node.memory, self.moves[m].action, shown)
         if len(following) != 1:
             raise AgentError(
-                f"{self.split.spec.harness.context.name} errs at random; a run has no stream for that"
+                f"{self.phi.name} errs at random, for which a run has no stream; take another map"
             )
         return self._add(_Node(following[0][0], calls, seen, end))
 
@@ -268,19 +274,32 @@ class _Exploration:
                     f"a run has more than {MAX_NODES} memories; shorten it, or take a smaller map"
                 )
             self.nodes[node] = len(self.nodes)
-            self.happens.append([self._dead if node.end else 0] * self.rows.shape[1])
+            self.listed.append(node)
+            self.happens.append([])
             self.follow.append({})
+            self.shown.append(self._row(self._fold.contexts[self._fold.shown[node.memory]]))
         return self.nodes[node]
 
+    def _row(self, context: Context) -> int:
+        """The row of a context; where M_H asks nobody any more, as nothing is left to earn, all actions alike."""
+        c = self._context.get(context)
+        if c is None:
+            c = self._context[context] = len(self.contexts)
+            p, A = float(self.split.malformed[0]), len(self.split.actions)
+            self.contexts.append(context)
+            self.rows.append(np.tile([(1 - p) / A, p / A], A))
+        return c
+
     def table(self) -> Table:
-        """Nodes as arrays; a node in which a run is over leads to itself."""
+        """Nodes as arrays; what cannot follow a node leads back to it."""
         K, A, O = len(self.nodes), len(self.moves), self.model.num_observations
+        if K * A * O > MAX_ENTRIES:
+            raise AgentError(f"a run has {K} memories, too many for {A} actions and {O} results; shorten it")
         follow = np.repeat(np.arange(K), A * O).reshape(K, A, O)
         for k, steps in enumerate(self.follow):
             for (m, o), following in steps.items():
                 follow[k, m, o] = following
-        fold = self._fold
-        shown = [self._context.get(fold.contexts[fold.shown[node.memory]], 0) for node in self.nodes]
-        ends = tuple(node.end for node in self.nodes)
-        arrays = np.array(shown), np.array(self.happens), follow
-        return Table(self.split, self.phi, self.model, self.moves, self.contexts, self.rows, *arrays, ends)
+        idle = [self._dead] * (2 * len(self.split.actions))
+        arrays = np.array(self.shown), np.array([moves or idle for moves in self.happens]), follow
+        ends, rows = tuple(node.end for node in self.listed), np.array(self.rows)
+        return Table(self.split, self.phi, self.model, self.moves, tuple(self.contexts), rows, *arrays, ends)
