@@ -6,6 +6,7 @@ from typing import Any
 
 from harnesses.cli_agent import add_agent
 from harnesses.cli_attribute import add_attribute
+from harnesses.cli_conform import add_conform
 from harnesses.cli_context import add_context
 from harnesses.cli_describe import add_describe, spec_first
 from harnesses.cli_guard import add_guard
@@ -22,6 +23,7 @@ def add_commands(subparsers: Any) -> None:
     add_guard(subparsers)
     add_agent(subparsers)
     add_logs(subparsers)
+    add_conform(subparsers)
     simulate = subparsers.choices.get("simulate")
     if simulate is not None:
         simulate.set_defaults(handler=spec_first(simulate.get_default("handler")))

@@ -75,6 +75,10 @@ class Spec:
         """The same spec with another context map."""
         return replace(self, harness=replace(self.harness, context=recipe))
 
+    def with_model(self, text: str) -> Spec:
+        """The same task and harness with another model, by kind or `kind:temperature`."""
+        return replace(self, model=_model(text))
+
     def with_harness(self, harness: Harness) -> Spec:
         """The same task and model in another harness."""
         return replace(self, harness=harness)

@@ -148,9 +148,14 @@ class Conformance:
         for name in engines:
             with tempfile.TemporaryDirectory(prefix="conform-") as folder, engine(name, folder) as saver:
                 for number, reference in expected.items():
-                    found = running(self.served, self.policy(seed, number), saver, react)
-                    steps += len(found.steps)
-                    apart = differences(name, number, reference, found)
+                    try:
+                        found = running(self.served, self.policy(seed, number), saver, react)
+                    except Exception as error:  # an engine that breaks has left the reference too
+                        words = f"{type(error).__name__}: {error}"
+                        apart = [Difference(name, number, None, "the run", "a run to its end", words)]
+                    else:
+                        steps += len(found.steps)
+                        apart = differences(name, number, reference, found)
                     count, first = count + len(apart), first or next(iter(apart), None)
                     progress()
         return Compared(self.spec, tuple(engines), len(expected), steps, count, first, met)

@@ -146,6 +146,23 @@ def engine(name: Engine, folder: str | None = None) -> Iterator[Any]:
         yield saver
 
 
+def checkpoints(served: Served, policy: PolicyModel, saver: Any) -> list[dict[str, Any]]:
+    """The checkpoints of a run that was made with this saver, oldest first: super-step, node, messages, the newest."""
+    from harnesses.langgraph_adapter import ReactGraph
+
+    graph = ReactGraph(served.harness(policy, _Recorder(served)), saver)
+    found = []
+    for step, node, run in graph.checkpoints(_thread(policy)):
+        newest = run.history[-1]
+        said = newest.content or ", ".join(call.name for call in newest.calls)
+        found.append({"super_step": step, "after": node, "messages": len(run.history), "newest": said})
+    return found
+
+
+def _thread(policy: PolicyModel) -> str:
+    return f"{policy.seed}-{policy.episode}"
+
+
 def running(served: Served, policy: PolicyModel, saver: Any = None, react: Any = None) -> Episode:
     """The steps of a run in the minimal harness, or with a saver in LangGraph; `react` is its graph class."""
     served.begin(policy.seed, policy.episode)
@@ -158,7 +175,7 @@ def running(served: Served, policy: PolicyModel, saver: Any = None, react: Any =
 
         chat = LangChainModel(AsChatModel(listening), listening.name)
         graph = (react or ReactGraph)(served.harness(chat, recorder), saver, lambda: served.over)
-        run = graph.run(REQUEST, thread=f"{policy.seed}-{policy.episode}")
+        run = graph.run(REQUEST, thread=_thread(policy))
     return _episode(served, run, recorder, listening)
 
 
