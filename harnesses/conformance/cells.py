@@ -31,7 +31,7 @@ CONTROLS: Mapping[str, Mapping[str, Any]] = {
     "budget": {"control": ["call_budget:2"], "loop": ["malformed:1/10"]},
     "stall": {"control": ["timeout:*:1/10", "stall:2-3"], "loop": ["malformed:1/10"]},
     "total": {"control": ["stall:2-3:total", "step_limit:4"]},
-    "unknown": {"tools": ["select:{first}"], "control": ["call_budget:3"], "model": "naive:1"},
+    "unknown": {"tools": ["select:{first}"], "control": ["call_budget:3"], "model": "naive:inf"},
 }
 FACTORS: tuple[tuple[str, ...], ...] = (tuple(HORIZONS), MAPS, tuple(CONTROLS))
 
@@ -58,7 +58,7 @@ def every_cell() -> list[tuple[str, ...]]:
 
 
 def cell(name: str, phi: str, control: str) -> Spec:
-    """The spec of a combination: the policy is random unless the control says otherwise."""
+    """The spec of a combination: the policy is random, or a naive reader so warm that it tries everything alike."""
     actions = task(name).model.actions
     words = {"first": actions[0], "last": actions[-1]}
     parts = {

@@ -202,10 +202,11 @@ class _Exploration:
         level = [(s, start) for s in self.model.exact.start]
         seen = set(level)
         number = {name: o for o, name in enumerate(self.model.observations)}
-        for _ in range(self.split.steps):
+        for depth in range(self.split.steps):
             reached = []
             for s, k in level:
-                if s in base.over or self.listed[k].end is not None:
+                # A run that begins where nothing can be earned is noticed to be over after its first step.
+                if (depth and s in base.over) or self.listed[k].end is not None:
                     continue
                 happens = self.happens[k] = self.happens[k] or self._happens(k)
                 chosen = np.flatnonzero(self.rows[self.shown[k]]).tolist()
