@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+from uuid import uuid4
 
 from harnesses.context import ContextMap
 from harnesses.runtime.assembly import Folding, Reading, assemble
@@ -66,7 +67,9 @@ def run(harness: Harness, request: str, system: str = "") -> Run:
 
 def start(harness: Harness, request: str, system: str = "") -> Run:
     """A run with its pinned head and full budgets, before its first step."""
-    state = State(harness.limits.budget, at=harness.dispatcher.clock.now())
+    keyed = any(tool.keyed for tool in harness.dispatcher.tools.values())
+    name = uuid4().hex if keyed else ""
+    state = State(harness.limits.budget, at=harness.dispatcher.clock.now(), run=name)
     begun = write(harness, Run((), state), "begin", **head_record(harness))
     if system:
         begun = append(harness, begun, "system", system)
@@ -130,7 +133,7 @@ def answer(harness: Harness, run: Run, call: ToolCall, known: ToolResult | None 
         run = write(harness, run, kind, **data)
 
     refused = None if known else _refused(harness, run, call)
-    result = known or refused or harness.dispatcher.dispatch(call, journal)
+    result = known or refused or harness.dispatcher.dispatch(call, journal, run.state.run)
     if refused is None:
         run = replace(run, state=_spent(run.state, tool_calls=1))
     return append(harness, run, "tool", result.content, result=result)

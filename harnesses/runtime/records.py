@@ -147,6 +147,7 @@ class State:
 
     step: model calls so far, whatever came of them. consecutive_errors: failing steps since the last success.
     at: the clock when `budget_remaining.seconds` was last brought up to date. detail: one line beside the reason.
+    run: what tells the run from all others in the keys of its tools; empty where no tool takes one.
     """
 
     budget_remaining: Budget
@@ -155,6 +156,7 @@ class State:
     termination_reason: Reason | None = None
     detail: str = ""
     at: float = 0.0
+    run: str = ""
 
     @property
     def terminated(self) -> bool:
@@ -162,8 +164,9 @@ class State:
         return self.termination_reason is not None
 
     def json(self) -> dict[str, Any]:
-        """As data."""
-        return vars(self) | {"budget_remaining": dict(vars(self.budget_remaining))}
+        """As data; without `run` where that is empty."""
+        data = vars(self) | {"budget_remaining": dict(vars(self.budget_remaining))}
+        return data if self.run else {name: value for name, value in data.items() if name != "run"}
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> State:

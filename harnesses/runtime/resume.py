@@ -2,7 +2,8 @@
 
 Whatever the moment of the kill, what follows is decided by what was recorded before it: a reply is not asked for
 again, a result is not computed again, and a call that had started without a recorded end is made again only where
-its tool is idempotent; otherwise the model is told that its outcome is unknown. Source: M1 §1.2.6, row 9.
+its tool is idempotent, takes a key or says that it never happened; otherwise the model is told that its outcome is
+unknown. Source: M1 §1.2.6, row 9.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 
 from harnesses.runtime.loop import Harness, answer, proceed, receive, settle
 from harnesses.runtime.records import AgentError, Run, ToolCall, ToolResult
+from harnesses.runtime.tools import clean
 from harnesses.runtime.trace import Replay, head_record
 
 UNKNOWN = (
@@ -59,9 +61,21 @@ def _recorded(harness: Harness, call: ToolCall, past: Replay) -> ToolResult | No
     first, last = attempts[0], attempts[-1]
     if last["kind"] == "ended" and last["wait"] is None:
         return ToolResult(call.id, last["status"], last["content"], max(0.0, last["at"] - first["at"]))
-    if harness.dispatcher.tools[call.name].idempotent:
+    return _interrupted(harness, call, max(0.0, last["at"] - first["at"]))
+
+
+def _interrupted(harness: Harness, call: ToolCall, took: float) -> ToolResult | None:
+    """What became of a call that started and has no recorded end; None where it is to be made."""
+    tool, arguments = harness.dispatcher.tools[call.name], harness.dispatcher.check(call)
+    if tool.repeatable or isinstance(arguments, ToolResult):
         return None
-    return ToolResult(call.id, "error", UNKNOWN, max(0.0, last["at"] - first["at"]))
+    if tool.recover is None:
+        return ToolResult(call.id, "error", UNKNOWN, took)
+    try:
+        answer = tool.recover(**arguments)
+    except Exception as error:  # then it says nothing
+        return ToolResult(call.id, "error", f"{UNKNOWN} ({type(error).__name__}: {clean(str(error))})", took)
+    return None if answer is None else ToolResult(call.id, "ok", clean(answer), took)
 
 
 def _require_same(harness: Harness, past: Replay) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
@@ -27,8 +27,11 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-def arguments_model(function: Callable[..., Any], name: str) -> type[BaseModel]:
-    """The arguments of a function as a model. AgentError where one has no type, or a type that JSON cannot carry."""
+def arguments_model(function: Callable[..., Any], name: str, hidden: Collection[str] = ()) -> type[BaseModel]:
+    """The arguments of a function as a model, without the `hidden` ones, which the harness gives.
+
+    AgentError where one has no type, or a type that JSON cannot carry.
+    """
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:
@@ -37,6 +40,8 @@ def arguments_model(function: Callable[..., Any], name: str) -> type[BaseModel]:
     for place, parameter in enumerate(inspect.signature(function).parameters.values()):
         if parameter.kind not in _NAMED:
             raise AgentError(f"tool {name}: argument {parameter} has no name of its own; write `path: str`")
+        if parameter.name in hidden:
+            continue
         if parameter.name not in hints:
             raise AgentError(
                 f"tool {name}: argument {parameter.name} has no type; write `{parameter.name}: str`"

@@ -1,7 +1,8 @@
 """Tools: typed functions with schemas, and the dispatcher with its four guarantees; imports schema, child, retry.
 
 Validation before execution, permission before execution, a hard deadline, one shape of result whatever happened: an
-invalid call is `error` even where it would be denied too. Source: M1 §1.2.3, §1.2.5, E1.1.
+invalid call is `error` even where it would be denied too. What is known of a call that was interrupted is asked of its
+tool: it may be idempotent, take a key, or recover. Source: M1 §1.2.3, §1.2.5, E1.1.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ Rule = Callable[[ToolCall], str | None]
 """A permission rule: None to allow a call, else one line that names the rule and what it forbids."""
 Journal = Callable[[str, dict[str, Any]], None]
 """Told of every attempt, `started` before and `ended` after it: what a trace and a resumed run need to know."""
+KEY = "key"
+"""The argument of a keyed tool that the harness gives: the same for every attempt of a call, and for no other call."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,11 @@ class Tool:
     """A function that a model may call, from `Tool.of`.
 
     timeout: seconds per attempt. idempotent: calling twice is the same as once, so that a failure may be retried.
-    inline: run in this process, for code that is fast or ends by its own deadline; its overrun is seen only
-    afterwards. Any other tool runs in a child process, which is killed at the deadline.
+    keyed: the function takes `key: str`, takes effect once for each key and then gives the same answer again, so that
+    it may be retried too. recover: asked, with the call's arguments, what became of a call that was interrupted; its
+    answer where it took effect, None where it did not. inline: run in this process, for code that is fast or ends by
+    its own deadline; its overrun is seen only afterwards. Any other tool runs in a child process, which is killed at
+    the deadline.
     """
 
     name: str
@@ -44,6 +50,8 @@ class Tool:
     timeout: float
     idempotent: bool
     inline: bool
+    keyed: bool = False
+    recover: Callable[..., str | None] | None = field(default=None, compare=False)
 
     @classmethod
     def of(
@@ -55,11 +63,13 @@ class Tool:
         timeout: float = 30.0,
         idempotent: bool = False,
         inline: bool = False,
+        keyed: bool = False,
+        recover: Callable[..., str | None] | None = None,
     ) -> Tool:
         """The tool that a typed function is; its name and the first paragraph of its docstring unless given.
 
-        AgentError for a missing type or description, a timeout that is not positive, or a function that a child
-        process cannot import.
+        AgentError for a missing type or description, a timeout that is not positive, a keyed function without a key,
+        or a function that a child process cannot import.
         """
         called = str(name or getattr(function, "__name__", ""))
         if not called.isidentifier():
@@ -69,9 +79,17 @@ class Tool:
             raise AgentError(f"tool {called} has no description; give its function a docstring of one line")
         if not 0 < timeout < float("inf"):
             raise AgentError(f"tool {called}: the timeout {timeout!r} is no number of seconds such as 30")
+        if keyed and KEY not in inspect.signature(function).parameters:
+            raise AgentError(f"tool {called} takes no key; a keyed function has an argument `{KEY}: str`")
         if not inline:
             _require_importable(function, called)
-        return cls(called, said, function, arguments_model(function, called), timeout, idempotent, inline)
+        arguments = arguments_model(function, called, (KEY,) if keyed else ())
+        return cls(called, said, function, arguments, timeout, idempotent, inline, keyed, recover)
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether an attempt may be made again."""
+        return self.idempotent or self.keyed
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -114,12 +132,18 @@ class Dispatcher:
         """What the schemas cost in every context. Source: M1 §1.2.3."""
         return count(json.dumps(self.schemas, separators=(",", ":"))) if self.tools else 0
 
-    def dispatch(self, call: ToolCall, journal: Journal | None = None) -> ToolResult:
-        """The one result of a call: validate, ask permission, execute with a deadline, retry where allowed."""
+    def dispatch(self, call: ToolCall, journal: Journal | None = None, run: str = "") -> ToolResult:
+        """The one result of a call: validate, ask permission, execute with a deadline, retry where allowed.
+
+        run: what tells this run from all others; with the call's id it is the key of a keyed tool.
+        """
         checked = self.check(call)
         if isinstance(checked, ToolResult):
             return checked
-        return self._execute(self.tools[call.name], call, checked, journal or (lambda kind, data: None))
+        tool = self.tools[call.name]
+        if tool.keyed:
+            checked[KEY] = f"{run}/{call.id}"
+        return self._execute(tool, call, checked, journal or (lambda kind, data: None))
 
     def check(self, call: ToolCall) -> ToolResult | dict[str, Any]:
         """The arguments as the function takes them, or the result of a call that must not be executed."""
@@ -147,7 +171,7 @@ class Dispatcher:
             journal("started", {"call_id": call.id, "attempt": number})
             at = self.clock.now()
             kind, content = self._attempt(tool, arguments)
-            wait = self.retry.wait(number) if tool.idempotent and kind in ("timeout", "transient") else None
+            wait = self.retry.wait(number) if tool.repeatable and kind in ("timeout", "transient") else None
             status: Status = "timeout" if kind == "timeout" else "ok" if kind == "ok" else "error"
             took = max(0.0, self.clock.now() - at)
             outcome = {"status": status, "content": content, "duration": took, "wait": wait}
