@@ -1,4 +1,4 @@
-"""SIGKILL at every write and inside every tool: nothing recorded is lost, nothing is done twice, the run is the same."""
+"""SIGKILL at every write and inside every tool: nothing recorded is lost, nothing done twice, the run is the same."""
 
 from __future__ import annotations
 
