@@ -88,7 +88,11 @@ def proceed(harness: Harness, run: Run) -> Run:
 def model_step(harness: Harness, run: Run) -> Run:
     """Assemble, check, call, parse: after it the run has ended, or its calls are `pending`."""
     run = replace(run, state=_at(harness, run.state))
-    context = harness.context(run.history)
+    try:
+        context = harness.context(run.history)
+    except Exception as error:  # a map may be anybody's code; the history is whole whatever it does
+        fault = f"the context map {harness.context_map.name} failed: {type(error).__name__}: {error}"
+        return end(harness, run, Reason.ERROR, fault)
     run = replace(write(harness, run, "context", **context_record(run, context)), context=context)
     stop = harness.limits.violation(run.state, context)
     if stop is not None:
