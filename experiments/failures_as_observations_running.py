@@ -123,9 +123,9 @@ class Hiding(Dispatcher):
         """A new run."""
         self.newest = dict(self.blanks)
 
-    def dispatch(self, call: ToolCall, journal: Journal | None = None) -> ToolResult:
+    def dispatch(self, call: ToolCall, journal: Journal | None = None, run: str = "") -> ToolResult:
         """The result, or what is shown in its place."""
-        result = super().dispatch(call, journal)
+        result = super().dispatch(call, journal, run)
         if result.status != "ok":
             return replace(result, status="ok", content=self.newest[call.name])
         if self.stale:

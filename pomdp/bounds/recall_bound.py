@@ -56,12 +56,14 @@ class RecallBound:
         mass = float(measure.sum())
         if mass == 0.0:
             return 0.0
-        key = _key(measure)
+        # Of the unit, which the walk begins with: the last bit of a share may round to another key.
+        unit = measure / mass
+        key = _key(unit)
         if key not in self._endless:
             room = min(LATER if self._endless else WALK, self._budget)
             if room <= 0 or time.perf_counter() > self.deadline:
                 return self._bound(0, measure)
-            self._endless.update(self._iterate(*self._walk(measure / mass, room)))
+            self._endless.update(self._iterate(*self._walk(unit, room)))
         return mass * self._endless[key]
 
     def successors(self, measure: np.ndarray) -> list[list[np.ndarray]]:
