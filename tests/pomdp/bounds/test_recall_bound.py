@@ -21,5 +21,5 @@ def test_a_measure_whose_shares_round_to_another_key_than_its_unit_s_has_a_value
     given = np.array(measure)
     unit = bound.value(None, given / given.sum())
     assert bound.value(None, given) == pytest.approx(given.sum() * unit, rel=1e-9)
-    # No less than V*, which a fresh listener earns with certainty about nothing.
+    # No less than V*.
     assert bound.value(None, tiger.start) >= 19.37136836
