@@ -1,4 +1,4 @@
-"""Child: one call of a Python function in a process that can be killed; imports runtime.process.
+"""Child: one call of a Python function in a process that can be killed; imports process, confinement.
 
 A thread cannot be stopped, a process can. The function travels by its name, so that it must be importable, and its
 arguments by pickle; the outcome comes back as JSON. Start-up costs a few hundredths of a second and the import of
@@ -16,7 +16,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-Kind = Literal["ok", "error", "timeout", "transient"]
+from harnesses.runtime.confinement import ConfinementError
+
+Kind = Literal["ok", "error", "timeout", "denied", "transient"]
 _SERVE = "import sys; from harnesses.runtime.child import serve; serve(sys.argv[1])"
 
 
@@ -32,13 +34,18 @@ class Outcome(NamedTuple):
 
 
 def call_here(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Outcome:
-    """Call the function in this process; whatever it raises, but for an interrupt by the user, is an outcome."""
+    """Call the function in this process; whatever it raises, but for an interrupt by the user, is an outcome.
+
+    A tool that is confined denies by itself what only shows when a path is opened.
+    """
     try:
         return Outcome("ok", as_text(function(**arguments)))
     except TimeoutError as error:
         return Outcome("timeout", str(error) or "timed out")
     except Transient as error:
         return Outcome("transient", _words(error))
+    except ConfinementError as error:
+        return Outcome("denied", str(error))
     except (Exception, SystemExit) as error:
         return Outcome("error", _words(error))
 

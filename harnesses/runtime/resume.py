@@ -26,7 +26,7 @@ def resume(harness: Harness, past: Replay) -> Run:
     The harness's trace should append to the same file. AgentError where the harness is not the one that began the
     run, or where the trace ends before the user's request.
     """
-    _require_same(harness, past)
+    require_same(harness, past)
     run = past.run
     if not any(message.role == "user" for message in run.history):
         raise AgentError(
@@ -42,12 +42,21 @@ def _finish_step(harness: Harness, run: Run, past: Replay) -> Run:
     """The step that the kill interrupted, to its end."""
     if not past.replies:
         return run
+    run = finish_reply(harness, run, past)
+    return run if run.state.terminated else finish_calls(harness, run, past)
+
+
+def finish_reply(harness: Harness, run: Run, past: Replay) -> Run:
+    """The run with all that belongs to its newest recorded reply."""
     replies = sum(message.role == "assistant" for message in run.history)
     newest = run.history[-1]
     if replies < len(past.replies) or (newest.role == "assistant" and not newest.calls):
-        run = receive(harness, run, past.replies[-1])
-    if run.state.terminated:
-        return run
+        return receive(harness, run, past.replies[-1])
+    return run
+
+
+def finish_calls(harness: Harness, run: Run, past: Replay) -> Run:
+    """The run with a result for every call of its newest reply, recorded ones not computed again."""
     for call in run.pending:
         run = answer(harness, run, call, _recorded(harness, call, past))
     return settle(harness, run)
@@ -78,7 +87,8 @@ def _interrupted(harness: Harness, call: ToolCall, took: float) -> ToolResult | 
     return None if answer is None else ToolResult(call.id, "ok", clean(answer), took)
 
 
-def _require_same(harness: Harness, past: Replay) -> None:
+def require_same(harness: Harness, past: Replay) -> None:
+    """Refuse, with AgentError, a harness that is not the one that began the run."""
     mine = head_record(harness)
     for name, value in mine.items():
         if past.head.get(name) != value:

@@ -172,7 +172,7 @@ class Dispatcher:
             at = self.clock.now()
             kind, content = self._attempt(tool, arguments)
             wait = self.retry.wait(number) if tool.repeatable and kind in ("timeout", "transient") else None
-            status: Status = "timeout" if kind == "timeout" else "ok" if kind == "ok" else "error"
+            status: Status = "error" if kind == "transient" else kind
             took = max(0.0, self.clock.now() - at)
             outcome = {"status": status, "content": content, "duration": took, "wait": wait}
             journal("ended", {"call_id": call.id, "attempt": number, **outcome})

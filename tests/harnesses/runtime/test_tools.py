@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import time
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
 from harnesses.runtime.records import AgentError, ToolCall
 from harnesses.runtime.tools import Dispatcher, Tool
+from harnesses.runtime.workspace import Workspace
 
 
 def plan(
@@ -182,3 +184,14 @@ def test_schemas_cost_tokens() -> None:
     expected = len(json.dumps([tool.schema], separators=(",", ":")))
     assert Dispatcher([tool], {"plan": ()}).schema_tokens(size) == expected
     assert Dispatcher([], {}).schema_tokens(size) == 0
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_what_only_the_tool_can_see_to_lie_outside_is_denied_too(inline: bool, tmp_path: Path) -> None:
+    """A file that has become a link since the permission rule looked: the path is opened without following it."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "in" / "a.py").symlink_to(tmp_path / "secret")
+    tool = Tool.of(Workspace.at(tmp_path / "in").read_file, inline=inline)
+    found = Dispatcher([tool], {"read_file": ()}).dispatch(ToolCall("c1", "read_file", {"path": "a.py"}))
+    assert found.status == "denied" and "link" in found.content
