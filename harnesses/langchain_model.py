@@ -26,11 +26,7 @@ from harnesses.runtime.tools import clean
 STEP = "harness_step"  # where a call's metadata says which step of the run it is
 FAULT = "harness_fault"  # where an answer says why it cannot be read, if no call of it says so
 EMPTY = "[empty reply]"  # stands for an assistant message without text or calls, which some providers refuse
-PASSING = {
-    408,
-    425,
-    429,
-}  # HTTP: the request timed out, came too early, or was one too many; and all from 500 on
+PASSING = {408, 425, 429}  # HTTP: timed out, too early, too many; and all from 500 on
 PASSING_NAMES = {
     "TimeoutError", "ConnectionError", "TimeoutException", "TransportError", "APITimeoutError", "APIConnectionError",
     "RateLimitError", "InternalServerError", "ServiceUnavailable", "ServiceUnavailableError", "ResourceExhausted",

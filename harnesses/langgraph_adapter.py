@@ -24,9 +24,9 @@ from langgraph.graph import END, START, StateGraph
 
 from harnesses.journal import Journal, MemoryJournal, NoJournal, SqliteJournal
 from harnesses.langgraph_messages import Values, of_values, to_values
-from harnesses.runtime.loop import Harness, answer, end, model_step, receive, settle, start, tool_step
+from harnesses.runtime.loop import Harness, end, model_step, start, tool_step
 from harnesses.runtime.records import AgentError, Reason, Run
-from harnesses.runtime.resume import _recorded, _require_same
+from harnesses.runtime.resume import finish_calls, finish_reply, require_same
 from harnesses.runtime.trace import Record, Replay, Trace, replay
 
 # LangGraph's own limit counts nodes and ends a run with an exception; the limits of the harness end it with a reason.
@@ -91,7 +91,7 @@ class ReactGraph:
         AgentError where there is no such thread, or where the harness is not the one that began it.
         """
         past = self._past(thread)
-        _require_same(self.harness, past)
+        require_same(self.harness, past)
         for record in past.records:
             self._trace.copy.write(record)
         self._trace.thread, self._resumed = thread, True
@@ -130,16 +130,21 @@ class ReactGraph:
     def _model(self, state: Values, config: RunnableConfig) -> Any:
         """The node of the model; nothing where the tools node has ended the run."""
         run, past = self._begun(MODEL, state, config)
-        if past is None:
-            done = run if run.state.terminated else model_step(self.harness, run)
+        if run.state.terminated:
+            done = run
+        elif past is None or len(past.replies) == state["state"]["step"]:
+            done = model_step(self.harness, run)
         else:
-            done = self._finish_model(run, past, state["state"]["step"])
+            done = finish_reply(self.harness, run, past)
         return to_values(done, len(state["messages"]))
 
     def _tools(self, state: Values, config: RunnableConfig) -> Any:
         """The node of the tools, and of the user's side after them."""
         run, past = self._begun(TOOLS, state, config)
-        done = tool_step(self.harness, run) if past is None else self._finish_tools(run, past)
+        if past is None:
+            done = tool_step(self.harness, run)
+        else:
+            done = run if run.state.terminated else finish_calls(self.harness, run, past)
         if self._ended() and not done.state.terminated:
             done = end(self.harness, done, Reason.COMPLETED)
         return to_values(done, len(state["messages"]))
@@ -159,26 +164,6 @@ class ReactGraph:
             run = replace(run, state=replace(run.state, at=self.harness.dispatcher.clock.now()))
             self._resumed = False
         return run, past
-
-    def _finish_model(self, run: Run, past: Replay, step: int) -> Run:
-        """The model's step from where it was interrupted to its end."""
-        if run.state.terminated:
-            return run
-        if len(past.replies) == step:
-            return model_step(self.harness, run)
-        newest = run.history[-1]
-        replies = sum(message.role == "assistant" for message in run.history)
-        if replies < len(past.replies) or (newest.role == "assistant" and not newest.calls):
-            return receive(self.harness, run, past.replies[-1])
-        return run
-
-    def _finish_tools(self, run: Run, past: Replay) -> Run:
-        """The tools' step from where it was interrupted to its end."""
-        if run.state.terminated:
-            return run
-        for call in run.pending:
-            run = answer(self.harness, run, call, _recorded(self.harness, call, past))
-        return settle(self.harness, run)
 
 
 class _Journalled:

@@ -21,6 +21,7 @@ from harnesses.langgraph_adapter import ReactGraph, memory_saver, sqlite_saver
 from harnesses.runtime import loop
 from harnesses.runtime.clock import VirtualClock
 from harnesses.runtime.control import Limits
+from harnesses.runtime.format import chat
 from harnesses.runtime.loop import Harness
 from harnesses.runtime.models import Reply, ScriptedModel, call, say
 from harnesses.runtime.records import AgentError
@@ -142,16 +143,20 @@ def test_an_interrupted_node_makes_no_call_again(shop: Shop, tmp_path: Path, sql
 
 
 def test_an_exception_in_a_node_leaves_the_thread_as_it_was(shop: Shop) -> None:
-    class Broken(Last):
-        def step(self, memory: Any, event: Any) -> Any:
-            if "paid 2" in str(event):
-                raise ArithmeticError("a bug in a map")
-            return super().step(memory, event)
+    def broken(messages: Any) -> Any:
+        if any(message.content == "paid 2" for message in messages):
+            raise ArithmeticError("a bug in a formatter")
+        return chat(messages)
 
     with memory_saver() as saver:
-        with pytest.raises(ArithmeticError, match="a bug in a map"):
-            ReactGraph(shop.harness(context_map=Broken(9)), saver).run("Pay.")
-        assert ReactGraph(shop.harness(), saver).resume() == loop.run(Shop().harness(), "Pay.")
+        with pytest.raises(ArithmeticError, match="a bug in a formatter"):
+            ReactGraph(shop.harness(formatter=broken), saver).run("Pay.")
+        run, whole = ReactGraph(shop.harness(), saver).resume(), loop.run(Shop().harness(), "Pay.")
+        # One more record, of the context that was shown again, stands between the timestamps.
+        assert [replace(m, timestamp=0) for m in run.history] == [
+            replace(m, timestamp=0) for m in whole.history
+        ]
+        assert run.state == whole.state
         assert shop.made == {"look": 1, "pay 1": 1, "pay 2": 1}
 
 
