@@ -7,7 +7,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 INSTALL = $(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: reproduce test deep check format clean
+.PHONY: reproduce test deep nightly check format clean
 .DELETE_ON_ERROR:
 
 # The main job: every study in its small preset, compared with results/.
@@ -20,6 +20,10 @@ test: $(VENV)/installed-test
 # The same tests with 40 times as many examples each, and those that take minutes.
 deep: $(VENV)/installed-test
 	HYPOTHESIS_PROFILE=deep $(RUN) -m pytest -n 2 --dist worksteal $(ARGS)
+
+# Every task, context map and control in the simulator, the runtime and LangGraph, 1,000 episodes each: some hours.
+nightly: $(VENV)/installed
+	$(RUN) -m experiments conform --preset nightly $(ARGS)
 
 # Formatter, linter, type checker: report only.
 check: $(VENV)/installed-test
