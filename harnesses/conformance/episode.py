@@ -207,7 +207,8 @@ def _episode(served: Served, run: Run, recorder: _Recorder, listening: _Listenin
         )
         tool = reply.calls[0].name if reply.calls else intended(reply.content)
         observation, charge = (STOPPED, 0.0) if stopped else _observed(served, run, reply)
-        reward = served.earned.get(t, charge)
+        # Where a run begins with nothing left to earn or lose, nothing is charged either.
+        reward = served.earned.get(t, 0.0 if served.over and not served.executed else charge)
         action, executed = served.names.get(tool, tool), served.executed.get(t)
         steps.append(Step(listening.heard[t], tokens, gone, action, observation, executed, reward))
     return Episode(tuple(steps), reason)

@@ -14,10 +14,15 @@ from harnesses.conformance.cells import cell
 from harnesses.conformance.compare import Conformance, differences
 from harnesses.conformance.episode import Engine, engine, running, tabular
 from harnesses.conformance.served import Served
+from harnesses.constructors.catalogue import parse_part
+from harnesses.context import Sizes, parse_map
+from harnesses.harness import Harness
+from harnesses.models import StatelessModel
 from harnesses.runtime.records import AgentError, ToolCall
 from harnesses.runtime.tools import Dispatcher
 from harnesses.spec import Spec, parse_spec
-from pomdp.model import ModelError
+from pomdp.criterion import Criterion
+from pomdp.model import POMDP, ModelError
 from pomdp.rng import DYNAMICS, words
 
 BOTH: list[Engine] = ["runtime", "langgraph"]
@@ -142,6 +147,16 @@ def test_rewards_are_those_of_the_task_to_the_last_bit() -> None:
     assert [step.reward for step in found.steps] == [step.reward for step in expected.steps]
     rewards = set(np.asarray(ready.spec.task.R).ravel().tolist())
     assert len(found.steps) > 1 and all(step.reward in rewards for step in found.steps)
+
+
+def test_a_denial_costs_nothing_where_nothing_could_be_earned_from_the_start() -> None:
+    task = POMDP.build(
+        states=["s"], actions=["a", "b"], observations=["o"], T=[[[1]]] * 2, Z=[[[1]]] * 2, R=[[0], [1]], discount=0.9
+    )  # fmt: skip
+    tools, control = (parse_part("select:a"),), (parse_part("deny:a:2"),)
+    harness = Harness(tools, control, (), parse_map("last:1"))
+    asked = Spec("made", task, Criterion.of(task, "0.9", 2), harness, StatelessModel("random"), Sizes())
+    assert Conformance.of(asked).compare(BOTH, range(3)).differences == 0
 
 
 @pytest.mark.parametrize(
