@@ -56,7 +56,7 @@ def _fired(past: Replay) -> Iterator[tuple[int, str]]:
         elif record["kind"] == "message":
             message = Message.of(record["message"])
             result = message.result
-            if message.about is not None:
+            if message.about is not None and message.role == "user":
                 yield step, f"corrective message: {_short(message.content)}"
             elif result is not None and result.status != "ok":
                 told = result.call_id in attempts or result.content.startswith("not executed")

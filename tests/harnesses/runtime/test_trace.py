@@ -14,7 +14,7 @@ import pytest
 
 from harnesses.context import Last, OldestFirst
 from harnesses.runtime.loop import run
-from harnesses.runtime.models import call, say
+from harnesses.runtime.models import RawCall, Reply, call, say
 from harnesses.runtime.records import AgentError
 from harnesses.runtime.report import fired, recomputed
 from harnesses.runtime.scenarios import CALC, OTHERS, SYSTEM, scenario, virtual
@@ -147,3 +147,9 @@ def test_the_note_of_a_scenario_says_where_a_control_fired(task: str, script: st
     else:
         assert lines[0].startswith(chosen.says.partition(":")[0])
     assert chosen.says in (STORED / "README.md").read_text()
+
+
+def test_a_reply_that_does_not_parse_is_one_firing_and_its_own_words_are_none(bench: Any) -> None:
+    bench.run([Reply(calls=(RawCall("read", "{"),)), say("done")])
+    (line,) = fired(bench.replayed())
+    assert line.startswith("step 1: corrective message: [harness] Your reply could not be read")
