@@ -143,7 +143,7 @@ def run_of(arm: str, number: int, error: str = "1/5") -> Any:
 
 @lru_cache
 def arm_of(arm: str, error: str) -> Arm:
-    return Arm(formal(arm, error, "repo_repair:2:2"))
+    return Arm(formal(arm, error, "tiger"))
 
 
 def test_what_each_running_arm_lacks() -> None:
