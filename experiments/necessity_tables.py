@@ -81,7 +81,8 @@ TABLES = (
         ),
         "All measures of all arms a run: return, executed and forbidden calls, replies of the model, and the shares of "
         "runs that a full window, the experiment's cap or a single failing step ended; $z$ is the largest difference "
-        "of a run mean from its exact value in standard errors.",
+        "of a run mean from its exact value in standard errors, which say too little where a rare large loss, such as "
+        "tiger's wrong door, was met by no run.",
     ),
 )
 
@@ -162,6 +163,7 @@ def headline(frames: Mapping[str, pd.DataFrame]) -> str:
         plus, minus = int((part["lost_exact"] > CERTAIN).sum()), int((part["lost_exact"] < -CERTAIN).sum())
         signs.append(f"{removed} + {plus}, - {minus}, 0 {len(part) - plus - minus}")
     runs = frames["necessity_runs"]
+    worst = runs.loc[runs["z"].idxmax()]
     far, count = 0, 0
     for name in _MEASURES:
         shown = runs[runs[f"{name}_se"] > 0]
@@ -170,5 +172,6 @@ def headline(frames: Mapping[str, pd.DataFrame]) -> str:
     return (
         f"Lost, of the pairs of task and error rate: {'; '.join(lost)}. J intact minus J without (predicted sign "
         f"{PREDICTED_SIGN}): {'; '.join(signs)}. {far} of {count} run means lie more than 2 standard errors from "
-        f"their exact values, the farthest {runs['z'].max():.1f}; the arms of one task and rate share their draws."
+        f"their exact values, the farthest {worst['z']:.1f} ({worst['task']} without {worst['arm']}; an error says too "
+        "little where a rare large loss was met by no run); the arms of one task and rate share their draws."
     )
