@@ -27,6 +27,7 @@ from harnesses.runtime.tools import Dispatcher
 from pomdp.rng import ACTION, words
 
 REQUEST = "Earn as much as you can."
+FAILING = "failing steps in a row"  # how the runtime says why it ended such a run
 MEASURED = ("return", "executed", "forbidden", "replies", "overflow", "cap", "fatal")
 
 
@@ -115,7 +116,7 @@ class Arm:
         )
 
     def run(self, seed: int, number: int) -> Ran:
-        """One run to its end, or to the cap."""
+        """One run to its end, or to the cap. AgentError where the model broke: it has no row for what it was shown."""
         self.served.begin(seed, number)
         harness = self.harness(Reader(self.formal, self.rows, self.served.names, seed, number))
         run = start(harness, REQUEST)
@@ -129,8 +130,12 @@ class Arm:
                 break
         crashed = self.setting.lacks("control", "errors") and run.state.consecutive_errors > 0
         if crashed and not run.state.terminated:
-            run = end(harness, run, Reason.ERROR)
+            run = end(harness, run, Reason.ERROR, f"{run.state.consecutive_errors} {FAILING}")
         reason, executed = run.state.termination_reason, self.served.executed
+        if reason is Reason.ERROR and run.state.detail != f"1 {FAILING}":
+            raise AgentError(
+                f"a run of the arm {self.setting.arm} broke instead of ending: {run.state.detail}"
+            )
         measured = {
             "return": self.served.earned,
             "executed": float(len(executed)),
