@@ -112,7 +112,8 @@ def test_tables_and_figure_are_complete(width: float) -> None:
         drawn.draw_without_rendering()
         costs, errors, scores = [axes for part in drawn.subfigs for axes in part.axes]
         assert len(costs.texts) == len(study.CHOOSERS)
-        assert {text.get_text() for text in errors.get_legend().texts} == {
+        legend = errors.get_legend()
+        assert legend is not None and {text.get_text() for text in legend.texts} == {
             "tool use", "orchestrator", "autonomous", "hybrid",
         }  # fmt: skip
         assert len(scores.get_yticklabels()) == len(frames["arc_agi"])
