@@ -1,4 +1,4 @@
-"""Reviews: what a person has said to each question of a paused run, once for ever; imports database.
+"""Reviews: what a person has said to each question of a paused run, once for ever; imports database, state.
 
 An answer is written down before the run goes on, so that a process that dies in between loses nothing: the next one
 finds it here. It names the question it answers, which one pause of one run asked; no other question can get it. The
@@ -8,12 +8,15 @@ first answer stands: a second is refused.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
 
 from harnesses.desk.database import MEMORY, DeskError, Table
+from harnesses.desk.state import ACT, ESC
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS reviews (
     question TEXT PRIMARY KEY, thread TEXT NOT NULL, call TEXT NOT NULL, verdict TEXT NOT NULL, by TEXT NOT NULL,
@@ -52,6 +55,33 @@ class Review:
     def json(self) -> dict[str, Any]:
         """As the data with which a run goes on."""
         return vars(self) | {"verdict": self.verdict.value}
+
+
+def review_question(state: Mapping[str, Any]) -> dict[str, Any]:
+    """What a person is shown of a pending email; `about` names exactly this email, number and thresholds."""
+    pending, taus = state["pending"], state["taus"]
+    shown = {
+        "call": pending["id"],
+        "email": pending["email"],
+        "p_allow": state["p_allow"],
+        "tau_esc": taus[ESC],
+        "tau_act": taus[ACT],
+        "request": state["case"]["request"],
+    }
+    return shown | {"about": sha256(repr(sorted(shown.items())).encode()).hexdigest()[:16]}
+
+
+def review_answer(question: Mapping[str, Any], verdict: Verdict, by: str = "reviewer") -> dict[str, Any]:
+    """An answer to this question, as `human_review` takes it."""
+    return {"about": question["about"], "verdict": verdict.value, "by": by}
+
+
+def addressed(answer: object, question: Mapping[str, Any]) -> tuple[Verdict, str] | None:
+    """The verdict and who gave it; None for one that is not to this question, or says neither word."""
+    if not isinstance(answer, Mapping) or answer.get("about") != question["about"]:
+        return None
+    found = next((verdict for verdict in Verdict if answer.get("verdict") == verdict.value), None)
+    return None if found is None else (found, str(answer.get("by", "reviewer")))
 
 
 class Reviews:
