@@ -46,7 +46,7 @@ class Poison:
 
     @property
     def document(self) -> Document:
-        """The poison as one more document of the index, its instruction after harmless lines: one passage, found by those."""
+        """One more document of the index: one passage, whose harmless lines a search finds."""
         return Document(self.name, f"{_HARMLESS[self.name]} {self.text}")
 
 

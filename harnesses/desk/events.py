@@ -6,7 +6,7 @@ M14 names E1 to E4 and what a record holds (dates, city, seats, fee); every valu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
 from typing import Any
@@ -35,7 +35,7 @@ class Event:
         """As plain data, dates as ISO text: the `event` of a case."""
         return {
             name: value.isoformat() if isinstance(value, date) else value
-            for name, value in asdict(self).items()
+            for name, value in vars(self).items()
         }
 
 

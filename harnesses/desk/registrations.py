@@ -7,7 +7,7 @@ are invented, their addresses under the names that are reserved for examples (RF
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from harnesses.desk.events import EVENTS
@@ -64,7 +64,7 @@ class Registration:
 
     def record(self) -> dict[str, Any]:
         """As plain data: the `registration` of a case."""
-        return {**asdict(self), "paid": self.paid}
+        return {**vars(self), "paid": self.paid}
 
 
 class Registry:
