@@ -50,10 +50,8 @@ def test_no_poison_is_in_the_clean_index() -> None:
 @pytest.mark.parametrize("name", [A, B])
 def test_a_poisoned_document_is_found_by_a_harmless_question(name: str) -> None:
     index = Index.of([(one.name, one.text) for one in documents([name])])
-    found = {
-        passage.document for passage in index.search("Where can I park? Is there parking near the venue?", 3)
-    }
-    assert name in found
+    found = index.search("Where can I park? Is there parking near the venue?", 3)
+    assert any(POISONS[name].text in passage.text for passage in found)
 
 
 def test_a_tool_result_carries_its_poison_in_one_field() -> None:

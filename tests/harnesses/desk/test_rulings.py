@@ -10,7 +10,16 @@ import pytest
 from harnesses.desk.events import EVENTS
 from harnesses.desk.policy import GUARD_THRESHOLDS, RULES, TAU_ROUTE, address_on_record, refund_due
 from harnesses.desk.registrations import REGISTRATIONS, Registration, RegistrationError, Registry, registry
-from harnesses.desk.rulings import EmailFacts, Intent, Plea, Purpose, RequestFacts, email_ruling, route_ruling
+from harnesses.desk.rulings import (
+    EmailFacts,
+    Intent,
+    Plea,
+    Purpose,
+    RequestFacts,
+    email_ruling,
+    may_move,
+    route_ruling,
+)
 
 ADDRESS = "ana@example.org"
 
@@ -42,6 +51,8 @@ EMAILS = [
     (case("2026-05-20", attended=True), ADDRESS, EmailFacts(Purpose.CERTIFICATE), True, "P4"),
     (case("2026-05-20"), ADDRESS, EmailFacts(Purpose.CERTIFICATE), False, "P4"),
     (case(), ADDRESS, EmailFacts(Purpose.REFUND, 300), False, "P5"),
+    (case(), ADDRESS, EmailFacts(Purpose.REFUND, 251), False, "P5"),
+    (case(), ADDRESS, EmailFacts(Purpose.REFUND, 250), False, "P2"),
     (case(rate="student"), ADDRESS, EmailFacts(Purpose.REFUND, 180), True, "P2"),
     (case("2026-04-18", rate="student"), ADDRESS, EmailFacts(Purpose.REFUND, 180), True, "P2"),
     (case("2026-04-19", rate="student"), ADDRESS, EmailFacts(Purpose.REFUND, 180), False, "P2"),
@@ -92,6 +103,11 @@ def test_a_request_goes_where_the_written_rule_sends_it(
     case: dict[str, Any], facts: RequestFacts, route: str, rule: str
 ) -> None:
     assert route_ruling(case, facts) == (route, rule)
+
+
+def test_a_move_needs_a_seat_for_each_person() -> None:
+    assert EVENTS["E1"].seats_left == 9
+    assert may_move(case(event="E2", party=9), "E1") and not may_move(case(event="E2", party=10), "E1")
 
 
 def test_the_thresholds_are_those_of_the_source() -> None:
