@@ -3,7 +3,8 @@
 A participant's request has one question, or two (hidden). Each question is answered from one of the desk's documents.
 The model can name the questions, name the document of a question, draft an answer and check a draft; the desk can
 retrieve, send the email and hand the request to a person. All numbers are this module's invention; what they stand
-for is M14 §4 and §9.
+for is M14 §4 and §9. Every call errs by itself; a real model repeats its mistakes, so votes and second drafts help it
+less than they help here.
 """
 
 from __future__ import annotations
