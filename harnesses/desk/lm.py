@@ -15,12 +15,10 @@ import numpy as np
 from harnesses.desk.decider import LM, Answer, Choice, Noul
 from harnesses.desk.lm_model import LanguageModel, smollm2_model
 from harnesses.desk.lm_tokens import CLOSES
-from harnesses.desk.lm_weights import FILE
 from harnesses.desk.questions import rendered
 
 SYSTEM = "You work at the front desk of a series of workshops and answer questions about its cases."
 YES, NO = " yes", " no"
-_MODEL = "SmolLM2-135M-Instruct Q4_1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +35,7 @@ class Scorer:
     @property
     def model(self) -> str:
         """The weights, by the name of their file where they are others than SmolLM2's."""
-        source = self.language.loaded.source
-        return f"{_MODEL if source == FILE else source} (weak by design, not Jev)"
+        return f"{self.language.name} (weak by design, not Jev)"
 
     def choose(self, question: Choice) -> Answer:
         """The options' probabilities."""

@@ -19,7 +19,9 @@ from harnesses.desk import llama
 from harnesses.desk.decider import DeciderError
 from harnesses.desk.llama import Past
 from harnesses.desk.lm_tokens import Tokenizer
-from harnesses.desk.lm_weights import Loaded, load, weights_path
+from harnesses.desk.lm_weights import FILE, Loaded, load, weights_path
+
+SMOLLM2 = "SmolLM2-135M-Instruct Q4_1"
 
 ROWS = 4
 """Rows in a batch; more are no faster on a CPU."""
@@ -34,6 +36,11 @@ class LanguageModel:
     """A model that has been read into memory."""
 
     loaded: Loaded
+
+    @property
+    def name(self) -> str:
+        """What stands beside its numbers: SmolLM2, or the file that holds other weights."""
+        return SMOLLM2 if self.loaded.source == FILE else self.loaded.source
 
     @property
     def tokenizer(self) -> Tokenizer:
