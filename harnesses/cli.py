@@ -9,6 +9,7 @@ from harnesses.cli_attribute import add_attribute
 from harnesses.cli_conform import add_conform
 from harnesses.cli_context import add_context
 from harnesses.cli_describe import add_describe, spec_first
+from harnesses.cli_desk import add_desk
 from harnesses.cli_guard import add_guard
 from harnesses.cli_logs import add_logs
 from harnesses.cli_memo import add_memo
@@ -24,6 +25,7 @@ def add_commands(subparsers: Any) -> None:
     add_agent(subparsers)
     add_logs(subparsers)
     add_conform(subparsers)
+    add_desk(subparsers)
     simulate = subparsers.choices.get("simulate")
     if simulate is not None:
         simulate.set_defaults(handler=spec_first(simulate.get_default("handler")))
