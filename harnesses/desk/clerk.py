@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from harnesses.desk.policy import P2, P3, P4, RULES, days_until, refund_due
+from harnesses.desk.policy import days_until, refund_due
 from harnesses.desk.toolbox import (
     CALCULATOR,
     GET_REGISTRATION,
@@ -32,10 +32,9 @@ Messages = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Document:
-    """A document that a participant can ask for: words that ask for it, its rule, its subject and its text."""
+    """A document that a participant can ask for: words that ask for it, its subject and its text."""
 
     words: str
-    rule: str
     subject: str
     body: str
 
@@ -43,37 +42,31 @@ class Document:
 DOCUMENTS: Mapping[str, Document] = {
     "certificate": Document(
         r"certificate|that i attended|that i took part",
-        P4,
         "Certificate of attendance, {event}",
         "Attached is the certificate of your attendance at {event}, {title}.",
     ),
     "refund": Document(
         r"refund|cancel my|money back|cancel \w+ for me|withdraw from",
-        P2,
         "Refund for {event}",
         "Your booking for {event} is cancelled. We refund {amount} EUR.",
     ),
     "transfer": Document(
         r"move my booking|change to|rather take part|rebook|transfer my|switch from",
-        P3,
         "Transfer to {target}",
         "Your booking moves from {event} to {target}, as you asked.",
     ),
     "invoice": Document(
         r"invoice|\bbill\b|receipt",
-        P4,
         "Invoice for {event}",
         "Please find the invoice for {event}, {title}, attached.",
     ),
     "instructions": Document(
         r"instructions|practical information|details for participants|schedule and the address",
-        P4,
         "Joining instructions for {event}",
         "Here are the instructions for {event}: doors open at half past eight, sessions start at nine in {city}.",
     ),
     "confirmation": Document(
         r"confirm|proof that i am registered|in writing|mail that says my place",
-        P4,
         "Your registration for {event}",
         "We confirm your registration for {event}, {title}, from {first} to {last} in {city}.",
     ),
@@ -211,18 +204,12 @@ def _serve(case: Mapping[str, Any], done: Sequence[Done]) -> Reply:
         return _lookup(case)
     if kind is None:
         return _question(case, done) if not _SUM.search(request.lower()) else _amount(case, done)
-    document = DOCUMENTS[kind]
     if booking(case, done) is None:
         if _failing(done, GET_REGISTRATION):
             return say("The registrations cannot be read at the moment. Please write again later.")
         if any(one.content == NO_REGISTRATION for one in done):
             return say("I found no registration under your address, so there is nothing that I can send.")
         return _lookup(case)
-    if not _tried(done, RETRIEVE):
-        return call(
-            RETRIEVE,
-            query=RULES[document.rule].split(".")[0] + " " + " ".join(RULES[document.rule].split()[1:6]),
-        )
     return call(SEND_EMAIL, **_email(kind, case, booking(case, done) or {}))
 
 

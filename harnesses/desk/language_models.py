@@ -11,7 +11,7 @@ SCRIPTED, SMOLLM2 = "scripted", "smollm2"
 def language_model(name: str | None = None, seed: int = 0) -> Model:
     """The scripted clerk unless a name is given: `smollm2`, or one that `harnesses.providers` knows.
 
-    Raises AgentError for an unknown name or a missing package or key, DeciderError where SmolLM2's weights are not there.
+    Raises AgentError for an unknown name or a missing package or key, DeciderError without weights.
     """
     if name is None or name == SCRIPTED:
         return Clerk(seed=seed)
