@@ -115,8 +115,8 @@ def run(args: argparse.Namespace) -> int:
             now = desk.standing(thread)
             if now is None or now.question is None and now.next is None:
                 Threads(path).record(thread, settings)
-            if not args.json:
-                print(f"thread {thread}", flush=True)
+                if not args.json:
+                    print(f"thread {thread}", flush=True)
             found = alone.start(thread, case, taus, k_max)
         return finish(args, found, settings)
 
@@ -151,7 +151,10 @@ def review(args: argparse.Namespace) -> int:
         steps = Steps(args, first_number(desk.standing(question.thread)))
         running = opened(path, settings, minds(settings), steps)
         if args.answer is None:
-            verdict = AtTerminal(sys.stdin, sys.stderr if args.json else sys.stdout)(question).value
+            shown = sys.stderr if args.json else sys.stdout
+            verdict = AtTerminal(sys.stdin, shown)(question).value
+            if not sys.stdin.isatty():
+                print(file=shown)  # nobody has pressed Enter here
         else:
             verdict = args.answer
             if not args.json:

@@ -110,8 +110,10 @@ def present(path: Path) -> Path:
 
 def usable(path: Path) -> Path:
     """A file for a new run: the desk's database, or none yet. DeskError for any other file; nothing is written."""
-    from harnesses.desk.database import DeskError
+    from harnesses.desk.database import MEMORY, DeskError
 
+    if str(path) == MEMORY:
+        raise DeskError(f"{path} would be forgotten with this process; name a file such as {DEFAULT_DB}")
     if path.exists():
         _tables(path)
     elif not path.absolute().parent.is_dir():
@@ -123,8 +125,9 @@ def _tables(path: Path) -> list[str]:
     """The tables of a database of the desk, empty for an empty file. DeskError for another file; writes nothing."""
     from harnesses.desk.database import DeskError
 
-    if path.is_dir():
-        raise DeskError(f"{path} is a folder; name a file such as {path / DEFAULT_DB}")
+    if not path.is_file():
+        what = "a folder" if path.is_dir() else "a device or pipe"
+        raise DeskError(f"{path} is {what}; name a file such as {DEFAULT_DB}")
     try:
         connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=10.0)
         try:
