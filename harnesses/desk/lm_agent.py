@@ -1,6 +1,6 @@
 """LM agent: SmolLM2 at the agent node, held to replies that parse; imports lm_model, lm_writer and runtime.models.
 
-It writes one JSON object: a call of a tool that it was shown, with every argument that the tool needs, or an answer.
+It writes one JSON object: a call of a tool that it was shown with every argument that it needs, an answer among them.
 The tool is chosen by log-probability; an address is one of those that it has read, an expression has the letters of
 one, other strings are written freely. The model is weak by design: what it asks for is well formed, seldom sensible.
 Source: M14 §4 (the agent node); Willard and Louf (2023) for decoding within a form.
@@ -33,12 +33,13 @@ ADDRESSES = ("email", "to")
 """Arguments that are one of the addresses in the messages."""
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
-_FORM = 'Reply with one JSON object: {"name": TOOL, "arguments": {...}} or {"answer": TEXT}.'
+_ANSWER = "answer(text): End with this answer to the participant, in words."
+_FORM = 'Reply with one JSON object: {"name": TOOL, "arguments": {...}}.'
 
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedModel:
-    """A language model as a Model of the runtime. At temperature 0 it takes the most probable; `seed` is of its draws."""
+    """A language model as a Model of the runtime. At temperature 0 it takes the most probable; `seed` is for draws."""
 
     language: LanguageModel
     seed: int = 0
@@ -58,11 +59,14 @@ class ConstrainedModel:
         """One call or a final answer. Raises ModelFailure for messages beyond the model's context."""
         usable = [tool for tool in tools if _writable(tool["parameters"])]
         prompt = self._prompt(messages, usable)
-        starts = ['{"answer": "', *(f'{{"name": "{tool["name"]}", "arguments": {{' for tool in usable)]
+        names = ["answer", *(tool["name"] for tool in usable)]
         try:
             writer = Writer(self.language, prompt, noise=self._noise(messages, step))
-            chosen = writer.choose(starts)
+            writer.write('{"name": "')
+            chosen = writer.choose([f'{name}"' for name in names])
+            writer.write(', "arguments": {')
             if chosen == 0:
+                writer.write('"text": "')
                 return Reply(text=writer.string(ANSWER).strip(), tokens=len(prompt) + writer.written)
             tool = usable[chosen - 1]
             arguments = _arguments(writer, tool["parameters"], addresses(messages))
@@ -73,7 +77,7 @@ class ConstrainedModel:
 
     def _prompt(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> list[int]:
         """The chat up to the reply. Tools are told of in the system's turn, or in one of their own without any."""
-        told = "\n".join(["Tools:", *map(_described, tools), "", _FORM])
+        told = "\n".join(["Tools:", *map(_described, tools), _ANSWER, "", _FORM])
         turns = [(str(message["role"]), _said(message)) for message in messages]
         if turns and turns[0][0] == "system":
             turns[0] = ("system", f"{turns[0][1]}\n\n{told}")
