@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harnesses.cli_desk_data import add_data
+from harnesses.cli_desk_data import add_data, add_evaluate
 from harnesses.cli_desk_graph import add_graph
 from harnesses.cli_desk_history import add_fork, add_handoff, add_history, add_outbox, add_replay
 from harnesses.cli_desk_run import add_resume, add_review, add_run
@@ -24,5 +24,6 @@ def add_desk(subparsers: Any) -> None:
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
     for add in (add_run, add_review, add_resume, add_history, add_replay, add_fork, add_handoff, add_outbox):
         add(verbs)
+    add_evaluate(verbs)
     add_data(verbs)
     add_graph(verbs)

@@ -70,7 +70,7 @@ def add_graph(verbs: Any) -> None:
 
 def draw(args: argparse.Namespace) -> int:
     """Print or write."""
-    with plainly():
+    with plainly(args):
         from harnesses.cli_desk_open import reading
         from harnesses.desk.database import DeskError
 

@@ -91,7 +91,7 @@ def add_outbox(verbs: Any) -> None:
 
 def show_history(args: argparse.Namespace) -> int:
     """Print the snapshots."""
-    with plainly():
+    with plainly(args):
         from harnesses.desk.history import history
 
         desk, thread = _known(args)
@@ -107,7 +107,7 @@ def show_history(args: argparse.Namespace) -> int:
 
 def run_again(args: argparse.Namespace) -> int:
     """Run again."""
-    with plainly():
+    with plainly(args):
         from harnesses.desk.history import replay
 
         desk, thread, at = _from(args)
@@ -116,7 +116,7 @@ def run_again(args: argparse.Namespace) -> int:
 
 def branch_off(args: argparse.Namespace) -> int:
     """Run on with other thresholds."""
-    with plainly():
+    with plainly(args):
         from harnesses.desk.database import DeskError
         from harnesses.desk.history import fork
 
@@ -133,7 +133,7 @@ def branch_off(args: argparse.Namespace) -> int:
 
 def show_handoff(args: argparse.Namespace) -> int:
     """Print the record."""
-    with plainly():
+    with plainly(args):
         from harnesses.desk.database import DeskError
         from harnesses.desk.handoff import as_text
 
@@ -149,7 +149,7 @@ def show_handoff(args: argparse.Namespace) -> int:
 
 def show_outbox(args: argparse.Namespace) -> int:
     """Print the emails."""
-    with plainly():
+    with plainly(args):
         from harnesses.desk.outbox import Outbox
         from harnesses.desk.reviewer import printable
 

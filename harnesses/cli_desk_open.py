@@ -104,11 +104,16 @@ class Minds:
 
 def minds(settings: Settings) -> Minds:
     """Those that settings name. A project's ValueError with the remedy where one cannot be had."""
+    model = model_with(settings.model)
+    return Minds(decider_with(settings.decider, settings.p_route, settings.p_allow), model)
+
+
+def model_with(name: str) -> Model:
+    """The language model of this name; whatever another than the scripted one raises is a failure to reply."""
     from harnesses.desk.language_models import language_model
 
-    model = language_model(settings.model)
-    decider = decider_with(settings.decider, settings.p_route, settings.p_allow)
-    return Minds(decider, model if settings.model == SCRIPTED else AnyModel(model))
+    model = language_model(name)
+    return model if name == SCRIPTED else AnyModel(model)
 
 
 def opened(path: Path, settings: Settings, ready: Minds, watch: Watch, stops: tuple[str, ...] = ()) -> Desk:

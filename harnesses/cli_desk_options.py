@@ -45,8 +45,8 @@ def add_thread(parser: argparse.ArgumentParser, required: bool = True) -> None:
     parser.add_argument("--thread", metavar="ID", required=required, help="the thread's name")
 
 
-def add_decider(parser: argparse.ArgumentParser) -> None:
-    """`--decider` with the scripted one's numbers, and `--model`."""
+def add_decider(parser: argparse.ArgumentParser, scripted: str = "a clerk that follows the rules") -> None:
+    """`--decider` with the scripted one's numbers, and `--model`; `scripted` says what its default is."""
     parser.add_argument(
         "--decider",
         choices=DECIDERS,
@@ -62,18 +62,28 @@ def add_decider(parser: argparse.ArgumentParser) -> None:
         "--model",
         metavar="NAME",
         default=SCRIPTED,
-        help="the language model: scripted (the default), smollm2, openai:NAME, package.module:Class",
+        help=f"the language model: scripted (the default, {scripted}), smollm2, openai:NAME, package.module:Class",
     )
 
 
 def add_taus(parser: argparse.ArgumentParser) -> None:
-    """The thresholds."""
-    for name, what in TAUS.items():
-        never = ", or never" if name == "act" else ""
-        parser.add_argument(
-            f"--tau-{name}", metavar="X", help=f"threshold, such as 0.7 or 31/32{never}: {what}"
-        )
+    """The thresholds, and the bound on model calls."""
+    add_guard_taus(parser)
+    _add_tau(parser, "route")
     parser.add_argument("--k-max", metavar="N", type=int, help="model calls of a request at most")
+
+
+def add_guard_taus(parser: argparse.ArgumentParser) -> None:
+    """The guard's two thresholds."""
+    _add_tau(parser, "act")
+    _add_tau(parser, "esc")
+
+
+def _add_tau(parser: argparse.ArgumentParser, name: str) -> None:
+    never = ", or never" if name == "act" else ""
+    parser.add_argument(
+        f"--tau-{name}", metavar="X", help=f"threshold, such as 0.7 or 31/32{never}: {TAUS[name]}"
+    )
 
 
 def taus_given(args: argparse.Namespace) -> dict[str, Any]:
@@ -82,7 +92,7 @@ def taus_given(args: argparse.Namespace) -> dict[str, Any]:
 
     found: dict[str, Any] = {}
     for name in TAUS:
-        text = getattr(args, f"tau_{name}")
+        text = getattr(args, f"tau_{name}", None)
         if name == "act" and text == "never":
             found[name] = None
         elif text is not None:
@@ -129,7 +139,7 @@ def name_given(text: str, option: str) -> str:
 
 
 @contextmanager
-def plainly() -> Iterator[None]:
+def plainly(args: argparse.Namespace) -> Iterator[None]:
     """What goes wrong in here for a reason outside this program becomes a DeskError, in one line without controls."""
     for stream in (sys.stdout, sys.stderr):
         # A letter that the terminal's encoding lacks is shown as its escape.
@@ -139,8 +149,12 @@ def plainly() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         from harnesses.desk.database import DeskError
+        from harnesses.desk.reviewer import printable
 
-        raise DeskError(f"the database did not take it ({error}); desk resume goes on with a run") from None
+        told = (
+            f"{args.db} could not be read or written ({error}); a run that had begun goes on with desk resume"
+        )
+        raise DeskError(printable(told)) from None
     except Exception as error:
         if not _told(error):
             raise

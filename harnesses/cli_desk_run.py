@@ -98,7 +98,7 @@ def add_review(verbs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run a new request."""
-    with plainly():
+    with plainly(args):
         from harnesses.desk.state import K_MAX, request_input, thresholds_of
 
         thread = new_name() if args.thread is None else name_given(args.thread, "--thread")
@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
 
 def resume(args: argparse.Namespace) -> int:
     """Go on with a run that stopped."""
-    with plainly():
+    with plainly(args):
         thread = name_given(args.thread, "--thread")
         path = present(args.db)
         settings = Threads(path).of(thread)
@@ -135,7 +135,7 @@ def resume(args: argparse.Namespace) -> int:
 
 def review(args: argparse.Namespace) -> int:
     """List what waits, or answer one question and run on."""
-    with plainly():
+    with plainly(args):
         from harnesses.desk.database import DeskError
         from harnesses.desk.reviewer import AtTerminal, as_text
 

@@ -118,9 +118,10 @@ def ending(args: argparse.Namespace, found: Standing) -> list[str]:
 
     outcome: Mapping[str, Any] = found.state.get("outcome") or {}
     if found.question is not None:
-        told = [*as_text(found.question).splitlines(), f"paused: {command(args, 'review', found.thread)}"]
+        said = f"paused; approve or reject with: {command(args, 'review', found.thread)}"
+        told = [*as_text(found.question).splitlines(), said]
     elif found.kind == "stopped":
-        told = [f"stopped before {found.next}: {command(args, 'resume', found.thread)}"]
+        told = [f"stopped before {found.next}; go on with: {command(args, 'resume', found.thread)}"]
     elif found.kind == "handoff":
         told = lines_of(handoff_text({name: value for name, value in outcome.items() if name != "kind"}))
         told[0] = f"handoff: {told[0]}"
@@ -146,8 +147,7 @@ def summed(took: Mapping[str, int]) -> str:
 def command(args: argparse.Namespace, verb: str, thread: str) -> str:
     """The command that goes on with a thread."""
     where = f" --db {shlex.quote(str(args.db))}" if args.db != DEFAULT_DB else ""
-    answer = " --answer approve|reject" if verb == "review" else ""
-    return f"hpomdp desk {verb} --thread {shlex.quote(thread)}{where}{answer}"
+    return f"hpomdp desk {verb} --thread {shlex.quote(thread)}{where}"
 
 
 def note(text: str) -> None:

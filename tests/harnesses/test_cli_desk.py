@@ -85,7 +85,7 @@ def test_the_worked_example_takes_seven_steps_over_two_processes(desk: Any, data
     assert "p_route 0.91 >= tau_route 3/4" in lines[1] and "[scripted (" in lines[1]
     assert "k 1 of 8" in lines[2] and "[model scripted" in lines[2]
     assert all(text in lines[4] for text in ("p_allow 0.8", "tau_esc 3/8", "tau_act 31/32", "[scripted ("))
-    assert "paused: hpomdp desk review --thread t --answer approve|reject" in lines
+    assert "paused; approve or reject with: hpomdp desk review --thread t" in lines
     assert data("outbox") == []
 
     later = process("review", "--answer", "approve", "--json")
@@ -278,6 +278,7 @@ def test_no_text_of_a_request_or_a_model_reaches_the_terminal_raw(desk: Any, fol
     shown += [desk("handoff", "--thread", "t"), desk("outbox")]
     shown += [desk("run", "--request", "x", *ASK[2:], "--model", "loud:Loud", "--thread", "u")]
     shown += [desk("history", "--thread", "u"), desk("resume", "--thread", "\x1b[1m")]
+    shown += [desk("outbox", "--db", "\x1b[1m.db")]
     for code, out, err in shown:
         assert code in (0, 1, 2) and "Traceback" not in err
         assert all(letter.isprintable() or letter == "\n" for letter in out + err), (out, err)
@@ -456,6 +457,28 @@ def test_the_decision_set_is_the_stored_one(desk: Any, folder: Path) -> None:
     assert desk("data", "--out", "items.jsonl") == (0, "", "")
     assert (folder / "items.jsonl").read_text(encoding="utf-8") == stored
     refused(desk("data", "--split", "all"), "invalid choice: 'all'")
+
+
+def test_the_measures_of_a_scripted_decider_are_counted_from_the_items(desk: Any, data: Any) -> None:
+    stored = (ROOT / "harnesses" / "desk" / "data" / "desk_decisions_test.jsonl").read_text(encoding="utf-8")
+    items = [json.loads(line) for line in stored.splitlines()]
+    routes = [item["route"] for item in items if item["kind"] == "route"]
+    bad = [item for item in items if item["kind"] == "guard" and not item["allowed"]]
+    on_record = [item for item in bad if item["email"]["to"] == item["case"]["registration"]["email"]]
+    found = data("evaluate", "--decider", "scripted", "--p-allow", "0.98", "--direct")
+    assert found["decider"] == "scripted" and found["model"] and found["lifted"] == []
+    accuracy, uar = found["route_accuracy"], found["uar"]
+    assert (accuracy["numerator"], accuracy["denominator"]) == (routes.count("send_email"), len(routes))
+    assert (uar["numerator"], uar["denominator"]) == (len(on_record), len(bad))
+    assert {"held_back", "questions", "cost_per_case", "isr_attempted", "isr_carried_out", "delta_p"} <= set(
+        found
+    )
+    # Document A wants another address: P6 stops it, and nothing else does once this decider allows everything.
+    lifted = data("evaluate", "--decider", "scripted", "--p-allow", "0.98", "--direct", "--lift", "P6")
+    assert lifted["isr_carried_out"]["numerator"] > found["isr_carried_out"]["numerator"]
+    assert lifted["lifted"] == ["P6"] and lifted["uar"]["numerator"] == len(bad)
+    refused(desk("evaluate", "--decider", "toy", "--p-allow", "1"), "--p-allow is for --decider scripted")
+    refused(desk("evaluate", "--decider", "scripted", "--seed", "-1"), "--seed")
 
 
 def test_help_imports_nothing_heavy() -> None:
