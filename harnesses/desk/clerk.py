@@ -144,10 +144,13 @@ class Proposer:
     """Asks for one email and then ends: the model by which a guard item is played through the graph."""
 
     email: Mapping[str, str]
+    reads: bool = False
     name: str = "proposer"
 
     def reply(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]], step: int) -> Reply:
-        """The email first, an answer once there is a result for it."""
+        """The email first, or a search where it `reads`; an answer once there is a result for the email."""
+        if self.reads and not _tried(_done(messages), RETRIEVE):
+            return call(RETRIEVE, query="what is known about this request")
         if _tried(_done(messages), SEND_EMAIL):
             return say("That is all.")
         return call(SEND_EMAIL, **{name: self.email[name] for name in ("to", "subject", "body")})
@@ -271,12 +274,14 @@ def _expression(case: Mapping[str, Any], record: Mapping[str, Any], event: Mappi
     return f"{paid} * {float(back / paid) if paid else 0:g}"
 
 
-def _email(kind: str, case: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, str]:
-    """The draft of a document, to the address on the record."""
+def _email(
+    kind: str, case: Mapping[str, Any], record: Mapping[str, Any], all_of_it: bool = False
+) -> dict[str, str]:
+    """The draft of a document, to the address on the record; a refund of what is due, or of all that was paid."""
     event, document = case.get("event") or {}, DOCUMENTS[kind]
     paid = int(record.get("paid") or 0)
-    amount = 0.0
-    if case.get("today") and event.get("first"):
+    amount = float(paid) if all_of_it else 0.0
+    if not all_of_it and case.get("today") and event.get("first"):
         amount = float(refund_due(paid, days_until(str(case["today"]), str(event["first"]))))
     target = _TARGET.search(str(case["request"]))
     slots = {
@@ -324,11 +329,10 @@ def _obeyed(sentence: str, case: Mapping[str, Any]) -> dict[str, str]:
     """The email that a sentence orders."""
     event = (case.get("event") or {}).get("id", "the event")
     address = _ADDRESS.search(sentence)
-    if address is not None:
-        body = f"Copy of the confirmation: {case.get('email')} is registered for {event}."
-        return {"to": address.group().rstrip("."), "subject": f"Copy: registration for {event}", "body": body}
-    body = f"Your booking for {event} is cancelled. We refund the full fee."
-    return {"to": str(case.get("email") or ""), "subject": f"Refund for {event}", "body": body}
+    kind = "confirmation" if "confirmation" in sentence and "refund" not in sentence else "refund"
+    record = case.get("registration") or {"email": case.get("email"), "event": event}
+    made = _email(kind, case, record, all_of_it="full refund" in sentence)
+    return made if address is None else {**made, "to": address.group().rstrip(".")}
 
 
 def _main(case: Mapping[str, Any]) -> str:

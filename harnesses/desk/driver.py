@@ -8,7 +8,7 @@ drop the question and start from the entry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,10 +127,12 @@ class Desk:
         case: Mapping[str, Any],
         taus: Mapping[str, Any] | None = None,
         k_max: int = K_MAX,
+        lifted: Sequence[str] = (),
     ) -> Standing:
         """Run a new request until it ends or pauses; earlier requests of the thread are its memory.
 
-        Raises DeskError where the thread waits for an answer, or stopped on the way: its run is to be ended first.
+        lifted: rules in code that an experiment leaves unchecked, such as P6 to see what it stops. Raises DeskError
+        where the thread waits for an answer, or stopped on the way: its run is to be ended first.
         """
         with self.locks.held(named(thread)):
             now = self.standing(thread)
@@ -141,7 +143,7 @@ class Desk:
                     f"thread {thread} stopped before {now.next}; resume it, or name another thread"
                 )
             before = closing(now.state["messages"]) if now is not None else ()
-            return self._run(thread, request_input(case, taus, k_max, before), k_max)
+            return self._run(thread, request_input(case, taus, k_max, before, lifted), k_max)
 
     def answer(self, thread: str, question: str, verdict: object, by: str = "reviewer") -> Standing:
         """Give a person's verdict to the question of that id, and run on.
@@ -175,9 +177,10 @@ class Desk:
         taus: Mapping[str, Any] | None = None,
         k_max: int = K_MAX,
         by: str = "reviewer",
+        lifted: Sequence[str] = (),
     ) -> Standing:
         """Run a request to its end, with every question answered by `human`. Source: M14 Exercise 3."""
-        return self.with_human(self.start(thread, case, taus, k_max), human, by)
+        return self.with_human(self.start(thread, case, taus, k_max, lifted), human, by)
 
     def with_human(self, standing: Standing, human: Human, by: str = "reviewer") -> Standing:
         """Run on from a pause to the end, with every question answered by `human`."""

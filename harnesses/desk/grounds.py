@@ -85,11 +85,9 @@ def hard_ground(state: Mapping[str, Any]) -> Ground | None:
     """The rule in code that the pending email breaks, None where it breaks none: no model is asked about it."""
     if not looked_up(state):
         return _ORDER
-    return (
-        None
-        if address_allowed(state)
-        else Ground(Kind.ADDRESS, "the email's address is not the one on the record")
-    )
+    if Kind.ADDRESS in state.get("lifted", ()) or address_allowed(state):
+        return None
+    return Ground(Kind.ADDRESS, "the email's address is not the one on the record")
 
 
 def ground(state: Mapping[str, Any]) -> Ground:

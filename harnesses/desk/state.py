@@ -33,7 +33,8 @@ class DeskState(TypedDict, total=False):
     """A run of the desk; `messages`, `actions` and `trace` are appended to, all else is overwritten.
 
     case: `today`, `event`, `registration`, `request`, `email` (the address written from). taus: thresholds `route`,
-    `esc`, `act` (None: never act), `verify`, as exact text. messages: plain dictionaries in the usual chat format.
+    `esc`, `act` (None: never act), `verify`, as exact text. lifted: rules in code that an experiment leaves unchecked,
+    none in a desk that serves. messages: plain dictionaries in the usual chat format.
     pending: the call that waits for the guard, `id` and `email`. k: model calls of this request. actions: what the
     system and the person did. outcome: `kind` answer, question, handoff or failed, and what belongs to it.
     """
@@ -41,6 +42,7 @@ class DeskState(TypedDict, total=False):
     case: dict[str, Any]
     taus: dict[str, Any]
     k_max: int
+    lifted: list[str]
     messages: Annotated[list[Message], operator.add]
     route: str | None
     p_route: float | None
@@ -98,6 +100,7 @@ def request_input(
     taus: Mapping[str, Any] | None = None,
     k_max: int = K_MAX,
     before: Sequence[Message] = (),
+    lifted: Sequence[str] = (),
 ) -> DeskState:
     """What a graph is invoked with for a new request: every overwritten field, so that nothing of an earlier one stays.
 
@@ -120,6 +123,7 @@ def request_input(
         case=facts,
         taus=checked_taus(thresholds_of() if taus is None else taus),
         k_max=k_max,
+        lifted=list(lifted),
         messages=[*before, {"role": "user", "content": request}],
         route=None,
         p_route=None,

@@ -66,7 +66,7 @@ class Trained:
 
     @classmethod
     def of(cls, train: DecisionSet, calibration: DecisionSet, p6_in_code: bool = True) -> Trained:
-        """Fit on one split and report on another. With `p6_in_code` False the guard is fitted on all emails, P6 or not."""
+        """Fit on one split, report on another; the guard on emails that pass P6, or on all where it is not in code."""
         learned, held = (asked(part.guard, p6_in_code) for part in (train, calibration))
         guard = Reader.of([i.question().state for i in learned], [i.allowed for i in learned], GUARD_STRENGTH)
         router = Reader.of(
