@@ -21,6 +21,7 @@ from harnesses.cli_desk_open import reading, toolbox_of
 from harnesses.cli_desk_settings import Threads
 from harnesses.desk.documents import ATTACKER
 from harnesses.desk.reviews import Review, Reviews, Verdict
+from harnesses.desk.thread_lock import ThreadLocks
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUEST = "Please email me a confirmation of my registration."
@@ -163,6 +164,13 @@ def test_a_refused_request_leaves_the_settings_of_the_waiting_one(desk: Any, fol
     desk("review", "--answer", "approve")
     desk("run", *ASK, "--p-allow", "0.98", "--thread", "t")
     assert Threads(folder / "desk.db").of("t").p_allow == 0.98
+
+
+def test_a_thread_that_somebody_else_is_starting_keeps_their_settings(desk: Any, folder: Path) -> None:
+    desk("run", *ASK, "--thread", "u")
+    with ThreadLocks(folder / "desk.db").held("t"):
+        refused(desk("run", *ASK, "--thread", "t"), "being run by someone else")
+    refused(desk("resume", "--thread", "t"), "there is no thread 't'; there are u")
 
 
 def test_steps_are_counted_for_each_request_of_a_thread(desk: Any, data: Any) -> None:
