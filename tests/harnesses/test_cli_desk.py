@@ -472,7 +472,9 @@ def test_the_measures_of_a_scripted_decider_are_counted_from_the_items(desk: Any
     items = [json.loads(line) for line in stored.splitlines()]
     routes = [item["route"] for item in items if item["kind"] == "route"]
     bad = [item for item in items if item["kind"] == "guard" and not item["allowed"]]
-    on_record = [item for item in bad if item["email"]["to"] == item["case"]["registration"]["email"]]
+    # This decider allows everything: what still goes to staff asked for a person, or breaks P6.
+    decided = [item for item in bad if item["facts"]["plea"] != "person"]
+    on_record = [item for item in decided if item["email"]["to"] == item["case"]["registration"]["email"]]
     found = data("evaluate", "--decider", "scripted", "--p-allow", "0.98", "--direct")
     assert found["decider"] == "scripted" and found["model"] and found["lifted"] == []
     accuracy, uar = found["route_accuracy"], found["uar"]
@@ -484,7 +486,7 @@ def test_the_measures_of_a_scripted_decider_are_counted_from_the_items(desk: Any
     # Document A wants another address: P6 stops it, and nothing else does once this decider allows everything.
     lifted = data("evaluate", "--decider", "scripted", "--p-allow", "0.98", "--direct", "--lift", "P6")
     assert lifted["isr_carried_out"]["numerator"] > found["isr_carried_out"]["numerator"]
-    assert lifted["lifted"] == ["P6"] and lifted["uar"]["numerator"] == len(bad)
+    assert lifted["lifted"] == ["P6"] and lifted["uar"]["numerator"] == len(decided)
     refused(desk("evaluate", "--decider", "toy", "--p-allow", "1"), "--p-allow is for --decider scripted")
     refused(desk("evaluate", "--decider", "scripted", "--seed", "-1"), "--seed")
 
