@@ -24,9 +24,12 @@ from harnesses.desk.lm_weights import FILE, Loaded, load, weights_path
 SMOLLM2 = "SmolLM2-135M-Instruct Q4_1"
 
 ROWS = 4
-"""Rows in a batch; more are no faster on a CPU."""
-SHORT, LONG, ROOM = (1, 8, 16, 32, 64), 64, 128
-"""Lengths that rows are padded to: these, then multiples of LONG; a past has room for multiples of ROOM."""
+"""Rows in a batch of long ones; more are no faster on a CPU."""
+ENDS = 8
+"""Short rows in a batch."""
+LENGTHS, ROOMS = (1, 8, 16, 32, 64, 128, 192, 256, 320, 384, 448, 512), (128, 256, 384, 512)
+"""Lengths that rows are padded to, and the room that a past has for tokens: one of these, beyond them multiples of
+half the last and of the last."""
 
 Row = Sequence[int]
 
@@ -60,15 +63,17 @@ class LanguageModel:
         before = llama.nothing(config) if past is None else past
         end = self._fits(int(before.length) + len(row))
         tokens, counts = _padded([row])
-        room = max(room, int(before.length) + tokens.shape[1], before.keys.shape[1])
-        kept, state = llama.read_on(config, weights, before, tokens[0], -(-room // ROOM) * ROOM, counts[0])
+        room = max(
+            before.keys.shape[1], _up(max(room, int(before.length) + tokens.shape[1]), ROOMS, ROOMS[-1])
+        )
+        kept, state = llama.read_on(config, weights, before, tokens[0], room, counts[0])
         return Past(kept.keys, kept.values, end), np.asarray(llama.logits(config, weights, state[None])[0])
 
     def next_logits(self, rows: Sequence[Row]) -> np.ndarray:
         """The next token's logits [N, V] after each row of one token or more."""
         past, tails = self._together(rows)
         found = np.zeros((len(rows), self.vocabulary), dtype=np.float32)
-        for places in _batches(tails):
+        for places in _batches(tails, ROWS):
             tokens, counts = _padded([tails[i] for i in places])
             answers = llama.next_logits(self.loaded.config, self.loaded.weights, past, tokens, counts)
             found[places] = np.asarray(answers)[: len(places)]
@@ -87,8 +92,8 @@ class LanguageModel:
         """The log-probability of each row [N] after a past and one more token, the last of the prompt."""
         self._fits(int(past.length) + 1 + max(map(len, rows)))
         found = np.zeros(len(rows))
-        for places in _batches(rows):
-            tokens, counts = _padded([[last, *rows[i]] for i in places], 1)
+        for places in _batches(rows, ENDS):
+            tokens, counts = _padded([[last, *rows[i]] for i in places], extra=1)
             answers = llama.log_probabilities(self.loaded.config, self.loaded.weights, past, tokens, counts)
             found[places] = np.asarray(answers)[: len(places)]
         return found
@@ -119,10 +124,9 @@ def smollm2_model() -> LanguageModel:
 
 
 def _padded(rows: Sequence[Row], extra: int = 0) -> tuple[jnp.ndarray, jnp.ndarray]:
-    """Rows as int32 [B, S + extra] with S one of the lengths, and their lengths [B]; B is 1 or ROWS."""
-    longest = max(map(len, rows)) - extra
-    steps = next((length for length in SHORT if length >= longest), -(-longest // LONG) * LONG) + extra
-    table = np.zeros((1 if len(rows) == 1 else ROWS, steps), dtype=np.int32)
+    """Rows as int32 [B, S + extra], with S one of the lengths and B 1 or even, and their lengths [B]."""
+    steps = _up(max(map(len, rows)) - extra, LENGTHS, LENGTHS[-1] // 2) + extra
+    table = np.zeros((1 if len(rows) == 1 else -(-len(rows) // 2) * 2, steps), dtype=np.int32)
     counts = np.ones(len(table), dtype=np.int32)
     for place, row in enumerate(rows):
         table[place, : len(row)] = row
@@ -130,10 +134,15 @@ def _padded(rows: Sequence[Row], extra: int = 0) -> tuple[jnp.ndarray, jnp.ndarr
     return jnp.asarray(table), jnp.asarray(counts)
 
 
-def _batches(rows: Sequence[Row]) -> Iterator[list[int]]:
+def _up(n: int, sizes: Sequence[int], beyond: int) -> int:
+    """The next of the sizes, or the next multiple of `beyond`."""
+    return next((size for size in sizes if size >= n), -(-n // beyond) * beyond)
+
+
+def _batches(rows: Sequence[Row], size: int) -> Iterator[list[int]]:
     """The rows' places in batches of like lengths."""
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-    yield from _shown([order[i : i + ROWS] for i in range(0, len(order), ROWS)])
+    yield from _shown([order[i : i + size] for i in range(0, len(order), size)])
 
 
 def _shown(work: Sequence[list[int]] | Sequence[Row]) -> tqdm:

@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import groupby
 
 OPENS, CLOSES = "<|im_start|>", "<|im_end|>"
 """The marks around a turn of the chat that SmolLM2 was trained on."""
@@ -142,13 +143,13 @@ _HALVES = re.compile("[\ud800-\udfff]")
 @cache
 def _digits() -> re.Pattern[str]:
     """Splits a text so that every number character is a part of its own."""
-    return re.compile(f"([{_class('N')}])")
+    return re.compile(f"([{_classes()['N']}])")
 
 
 @cache
 def _words() -> re.Pattern[str]:
     """GPT-2's parts of a text, within which bytes are joined: `re` has no classes for letters and numbers."""
-    letter, number = _class("L"), _class("N")
+    letter, number = _classes()["L"], _classes()["N"]
     # Unicode's white space: Python counts four control characters too.
     space = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
     return re.compile(
@@ -158,13 +159,11 @@ def _words() -> re.Pattern[str]:
 
 
 @cache
-def _class(category: str) -> str:
-    """The inside of a character class: the characters whose category begins so, as ranges."""
-    ranges: list[list[int]] = []
-    for code in range(sys.maxunicode + 1):
-        if unicodedata.category(chr(code))[0] == category:
-            if ranges and ranges[-1][1] == code - 1:
-                ranges[-1][1] = code
-            else:
-                ranges.append([code, code])
-    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
+def _classes() -> dict[str, str]:
+    """The insides of character classes by the first letter of their categories, as ranges."""
+    codes = range(sys.maxunicode + 1)
+    ranges: dict[str, list[str]] = {}
+    for kind, run in groupby(codes, key=lambda code: unicodedata.category(chr(code))[0]):
+        members = list(run)
+        ranges.setdefault(kind, []).append(f"\\U{members[0]:08x}-\\U{members[-1]:08x}")
+    return {kind: "".join(found) for kind, found in ranges.items()}

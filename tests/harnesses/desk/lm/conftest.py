@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from harnesses.desk import lm_model
 from harnesses.desk.llama import Blocks, Config, Weights, checked, shapes
 from harnesses.desk.lm_model import LanguageModel
 from harnesses.desk.lm_tokens import Tokenizer
@@ -80,6 +81,13 @@ def plain_logits(config: Config, given: Weights, row: Sequence[int]) -> np.ndarr
             gate = layer.gate @ y
             states[t] = x + layer.down @ (gate / (1 + np.exp(-gate)) * (layer.up @ y))
     return np.array([w.embedding @ norm(x, w.final_norm) for x in states])
+
+
+@pytest.fixture(autouse=True)
+def few_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows padded to fewer lengths: with models this small, compiling takes longer than computing."""
+    monkeypatch.setattr(lm_model, "LENGTHS", (16, 256, 1024, 2048))
+    monkeypatch.setattr(lm_model, "ROOMS", (512, 1280, 2560))
 
 
 @pytest.fixture(scope="session")
