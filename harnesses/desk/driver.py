@@ -247,4 +247,12 @@ def standing_of(thread: str, snapshot: StateSnapshot) -> Standing:
     """Where a snapshot leaves the thread."""
     state = DeskState(**snapshot.values)  # type: ignore[typeddict-item]
     asked = [Question(one.id, thread, one.value) for one in snapshot.interrupts]
-    return Standing(thread, state, snapshot.next[0] if snapshot.next else None, asked[0] if asked else None)
+    return Standing(thread, state, due(snapshot), asked[0] if asked else None)
+
+
+def due(snapshot: StateSnapshot) -> str | None:
+    """The node that comes next, None at an end.
+
+    Not `snapshot.next`, which leaves out a node whose writes were saved before its process died: its step is not over.
+    """
+    return snapshot.tasks[0].name if snapshot.tasks else None

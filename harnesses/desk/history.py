@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from harnesses.desk.database import DeskError
-from harnesses.desk.driver import Desk, Standing, config, named
+from harnesses.desk.driver import Desk, Standing, config, due, named
 from harnesses.desk.edges import GUARD, REVIEW, ROUTER, SEND
 from harnesses.desk.grounds import guard_region
 from harnesses.desk.state import K_MAX, DeskState, checked_taus, request_input
@@ -52,7 +52,7 @@ def history(desk: Desk, thread: str) -> list[Moment]:
                 _id(snapshot.config),
                 None if parent is None else _id(parent),
                 int((snapshot.metadata or {}).get("step", 0)),
-                snapshot.next[0] if snapshot.next else None,
+                due(snapshot),
                 trace[-1] if trace else None,
                 snapshot.values.get("taus", {}),
                 _id(snapshot.config) in current,
@@ -79,16 +79,17 @@ def snapshot_before(desk: Desk, thread: str, at: str) -> StateSnapshot:
 
     DeskError where there is none. Source: M14 Exercise 4.
     """
-    due: list[str] = []
+    nodes: list[str] = []
     for snapshot in branch(desk, thread):
-        if snapshot.next == (at,):
+        node = due(snapshot)
+        if node == at:
             return snapshot
-        due += snapshot.next
+        nodes += [] if node is None else [node]
     if len(at) >= 8:
         for snapshot in desk.graph.get_state_history(config(thread)):
-            if _id(snapshot.config).startswith(at) and snapshot.next:
+            if _id(snapshot.config).startswith(at) and due(snapshot):
                 return snapshot
-    passed = ", ".join(dict.fromkeys(name for name in due[::-1] if name != "__start__"))
+    passed = ", ".join(dict.fromkeys(name for name in nodes[::-1] if name != "__start__"))
     raise DeskError(f"thread {thread} has no snapshot before {at!r}; it came past {passed}")
 
 
@@ -107,7 +108,7 @@ def fork(desk: Desk, thread: str, at: str = ROUTER, **changes: Any) -> Standing:
     """
     with desk.locks.held(named(thread)):
         snapshot = snapshot_before(desk, thread, at)
-        if snapshot.next == (SEND,):
+        if due(snapshot) == SEND:
             raise DeskError(f"nothing can be changed before {SEND}; fork before {GUARD} or {REVIEW}")
         place = desk.graph.update_state(_place(snapshot.config), _changed(snapshot, changes))
         return desk.run_from(
