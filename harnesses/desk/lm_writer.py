@@ -75,8 +75,8 @@ class Writer:
 
     def _take(self, numbers: Sequence[int]) -> None:
         if numbers:
-            self._before, self._open = self._past, numbers[-1]
             self._past, self._logits = self.language.read(numbers, self._past, self._room)
+            self._open = numbers[-1]
             self._before = self._past._replace(length=self._past.length - 1)
             self.written += len(numbers)
 

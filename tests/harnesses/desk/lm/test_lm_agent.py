@@ -93,17 +93,18 @@ def test_the_likeliest_text_is_chosen(tiny: Tiny, plain: Callable[..., np.ndarra
         found = writer.choose(texts)
         assert found == int(np.argmax(scores))
         chosen.add(found)
-        # And once more, after what was written: the past holds the chosen text.
-        row = [*row, *tokens.encode(texts[found])]
-        assert writer.written == len(tokens.encode(texts[found]))
+        # And again after more was written: the past holds all of it.
+        row += [*tokens.encode(texts[found]), *tokens.encode(" We are")]
+        writer.write(" We are")
+        assert writer.written == len(row) - len(tokens.encode(prompt))
         wanted = plain(loaded.config, loaded.weights, row)[-1]
-        said = writer.string(1)
-        best = [n for n in np.argsort(-wanted) if _plain(tokens.bytes_of(int(n)))][0]
-        assert said == tokens.decode([int(best)])
-        logits = plain(loaded.config, loaded.weights, [*row, int(best)])[-1]
-        again = writer.choose(["a", "b"])
-        ends = [tokens.encode(letter)[0] for letter in "ab"]
-        assert again == int(logits[ends[1]] > logits[ends[0]])
+        assert writer.choose(["a", "b"]) == int(wanted[tokens.numbers["b"]] > wanted[tokens.numbers["a"]])
+        row.append(
+            int(tokens.numbers["b" if wanted[tokens.numbers["b"]] > wanted[tokens.numbers["a"]] else "a"])
+        )
+        wanted = plain(loaded.config, loaded.weights, row)[-1]
+        best = next(int(n) for n in np.argsort(-wanted) if _plain(tokens.bytes_of(int(n))))
+        assert writer.string(1) == tokens.decode([best])
     assert len(chosen) > 1
 
 

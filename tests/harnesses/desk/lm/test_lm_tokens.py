@@ -60,6 +60,14 @@ def test_the_earliest_merge_goes_first_and_from_the_left(tokenizer: Tokenizer) -
     assert [second.tokens[n] for n in second.encode("aab")] == ["a", "ab"]
 
 
+def test_parts_are_made_before_bytes_are_joined(tokenizer: Tokenizer) -> None:
+    joined = [("1", "0"), ("Ġ", "1"), ("Ġ", "Ĝ"), ("Ĝ", "!"), ("²", "!"), ("a", "'")]
+    made = Tokenizer([*tokenizer.tokens, *map("".join, joined)], joined)
+    # As tokenizers 0.23.3 has it: digits stand alone, a file separator is no white space.
+    parts = ["a", "Ġ", "1", "0", "ĠĜ", "!", "ĠĜ", "2", "!", "a", "'"]
+    assert [made.tokens[n] for n in made.encode("a 10 \x1c! \x1c2!a'")] == parts
+
+
 def test_a_vocabulary_with_holes_is_refused(tokenizer: Tokenizer) -> None:
     with pytest.raises(TokenError, match="byte 97 has no token"):
         Tokenizer([token for token in tokenizer.tokens if token != "a"], [])
