@@ -1,4 +1,4 @@
-"""Toy: the trained decider, logistic regression on words and signs with calibrated reports; imports generator, guard.
+"""Toy: the trained decider, regression on words and signs with calibrated reports; imports generator, guard, toy_cache.
 
 It answers the desk's route and guard questions and no others: a question outside what it was fitted on is refused, not
 guessed at. Its numbers say something about this model on this synthetic desk, and nothing about Jev. The guard is
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from harnesses.desk import toy_cache
 from harnesses.desk.decider import TOY, Answer, Choice, DeciderError, Noul
 from harnesses.desk.generator import CALIBRATION, SEED, TRAIN, split
 from harnesses.desk.items import DecisionSet, GuardItem
@@ -29,6 +30,9 @@ BETA = "beta"
 """The calibrator unless another is named: its reports have no steps, so that a shift of one is a shift of the text."""
 
 State = Mapping[str, Any]
+
+_READERS = ("guard", "router")
+_REPORTS = ("guard_reports", "allowed", "route_reports", "right")
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +159,44 @@ class Toy:
 
 @lru_cache(maxsize=2)
 def trained(seed: int = SEED) -> Trained:
-    """Fitted on the published splits: seconds, once a process."""
-    return Trained.of(split(TRAIN, seed), split(CALIBRATION, seed))
+    """Fitted on the published splits: seconds, once an installation, then read from the cache."""
+    stored = toy_cache.find(seed)
+    if stored is not None:
+        try:
+            return _unpacked(*stored)
+        except (KeyError, ValueError, TypeError):
+            pass  # a file that is no fit
+    made = Trained.of(split(TRAIN, seed), split(CALIBRATION, seed))
+    toy_cache.store(seed, *_packed(made))
+    return made
+
+
+def _packed(made: Trained) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """A fit as arrays and plain data."""
+    arrays = {name: getattr(made, name) for name in _REPORTS}
+    data = {}
+    for name in _READERS:
+        reader: Reader = getattr(made, name)
+        arrays |= {
+            f"{name}_weight": reader.vocabulary.weight,
+            f"{name}_weights": reader.regression.weights,
+            f"{name}_intercepts": reader.regression.intercepts,
+        }
+        data[name] = {"tokens": list(reader.vocabulary.column), "classes": list(reader.regression.classes)}
+    return arrays, data
+
+
+def _unpacked(arrays: Mapping[str, np.ndarray], data: Mapping[str, Any]) -> Trained:
+    """The fit of `_packed`. Raises KeyError, ValueError or TypeError for what is none."""
+    readers = {}
+    for name in _READERS:
+        tokens, classes = data[name]["tokens"], tuple(data[name]["classes"])
+        weight, weights = arrays[f"{name}_weight"], arrays[f"{name}_weights"]
+        if not len(tokens) == weight.size == weights.shape[0]:
+            raise ValueError(f"{name}: {len(tokens)} tokens with {weights.shape[0]} weights")
+        vocabulary = Vocabulary({token: i for i, token in enumerate(tokens)}, weight)
+        readers[name] = Reader(vocabulary, Logistic(classes, weights, arrays[f"{name}_intercepts"]))
+    return Trained(readers["guard"], readers["router"], *(arrays[name] for name in _REPORTS))
 
 
 def toy(calibrated_by: str = BETA, seed: int = SEED) -> Toy:
