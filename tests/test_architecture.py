@@ -41,6 +41,8 @@ CONFINED = {
     "langgraph": LANGGRAPH,
     "langchain": LANGGRAPH,
     "langchain_core": LANGGRAPH,
+    "gguf": ("harnesses/desk/lm_weights.py",),
+    "langchain_typesafe": ("harnesses/desk/jev.py",),
 }
 
 # The checker of certificates must not be able to repeat a mistake of the code that it checks.
