@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from harnesses.constructors.catalogue import parse_part
-from harnesses.context import parse_map
+from harnesses.context import Sizes, parse_map
 from harnesses.desk.generator import CALIBRATION, TEST, guard_item, split
 from harnesses.desk.measures import Guarded as Played
 from harnesses.desk.measures import guard_report
@@ -70,7 +70,9 @@ def test_the_same_by_a_harness_around_the_task_and_its_induced_pomdp() -> None:
     names = {"action": SEND, "allowed": ALLOWED, "report": {**report, "*": 0}}
     taus = {"tau_esc": "3/8", "tau_act": "31/32"}
     part = parse_part({"name": "guard", **names, **taus, "costs": costs})
-    induced = Harness((), (part,), (), parse_map("last:1")).induce(twin.task, Criterion(Fraction(1), 1))
+    induced = Harness((), (part,), (), parse_map("last:1")).induce(
+        twin.task, Criterion(Fraction(1), 1), Sizes()
+    )
     pi = np.zeros((induced.num_contexts, induced.model.num_actions))
     pi[:, induced.model.action_index(SEND)] = 1.0
     expected = twin.guarded.earned - twin.exact()["cost_per_case"]
@@ -113,12 +115,12 @@ def test_a_level_or_a_size_that_is_none_is_refused() -> None:
 
 
 def test_predictions_cover_where_the_law_is_known() -> None:
-    """Two samples from one law, 300 times: an interval of 90 percent holds at least so often, within chance."""
+    """Two samples from one law, 150 times: an interval of 90 percent holds at least so often, within chance."""
     random = np.random.default_rng(5)
     shares = np.array([[0.03, 0.4], [0.2, 0.12], [0.22, 0.03]])
     held = Counter()
     kinds = [(0.99, True), (0.8, False), (0.1, False)]
-    for trial in range(300):
+    for trial in range(150):
         first, second = (random.multinomial(n, shares.ravel()).reshape(3, 2) for n in (400, 60))
         records = [
             Played(bool(y), True, p, p > 0.9, 0.375 <= p < 0.9)
@@ -130,8 +132,8 @@ def test_predictions_cover_where_the_law_is_known() -> None:
         came = measured(second)
         for name in MEASURES:
             held[name] += predicted[name].covers(float(came[name]))
-    assert all(held[name] >= 260 for name in MEASURES), held  # P(Bin(300, 0.9) < 260) < 0.03
-    assert all(held[name] < 300 for name in MEASURES)
+    assert all(held[name] >= 127 for name in MEASURES), held  # P(Bin(150, 0.9) < 127) < 0.02
+    assert all(held[name] < 150 for name in MEASURES)
 
 
 def test_the_interval_shrinks_with_both_samples() -> None:
@@ -148,9 +150,9 @@ def test_what_is_undefined_is_not_covered() -> None:
 
 
 def test_the_twin_of_the_toy_predicts_the_running_desk(decider: Toy) -> None:
-    """Six decision sets of their own seeds; the study langgraph_agreement has twenty."""
+    """Three decision sets of their own seeds; the study langgraph_agreement has twenty."""
     held = Counter()
-    for seed in range(20, 26):
+    for seed in range(20, 23):
         fresh = [guard_item(CALIBRATION, number, seed) for number in range(800)]
         predicted = Twin.of(decider, fresh).predict(90, seed=seed)
         ran = [play_email(item, decider, GUARD_THRESHOLDS)[0] for item in split(TEST, seed).guard]
@@ -159,7 +161,7 @@ def test_the_twin_of_the_toy_predicts_the_running_desk(decider: Toy) -> None:
         assert came["cost_per_case"] == pytest.approx(float(report.cost_exact))
         for name in MEASURES:
             held[name] += predicted[name].covers(came[name])
-    assert min(held.values()) >= 4, held
+    assert min(held.values()) >= 2, held
 
 
 def test_a_twin_of_another_decider_would_be_seen(decider: Toy) -> None:
