@@ -167,14 +167,27 @@ def counted(
     scores: Scores, thresholds: Thresholds, costs: Costs, confidence: float, reviewer: Reviewer = PERFECT
 ) -> Report:
     """The report without calibration, injection and groups; labels may all be alike, then a rate is undefined."""
-    codes, y = regions(scores.p, thresholds), scores.y
+    codes = regions(scores.p, thresholds)
+    return taken(codes, scores.y, scores.source, thresholds, costs, confidence, reviewer)
+
+
+def taken(
+    codes: np.ndarray,
+    y: np.ndarray,
+    source: str,
+    thresholds: Thresholds,
+    costs: Costs,
+    confidence: float,
+    reviewer: Reviewer = PERFECT,
+) -> Report:
+    """The same from the region that each item took, codes `[N]` as `regions` gives them, and labels `[N]`."""
     cells = np.bincount(2 * codes + y, minlength=6).reshape(3, 2)
     price = prices(costs, reviewer)
     spent = [price[kind][label] for kind in REGIONS for label in (0, 1)]
-    bad, size = int(cells[0, 0]), scores.size
+    bad, size = int(cells[0, 0]), int(cells.sum())
     disallowed, allowed = int(cells[:, 0].sum()), int(cells[:, 1].sum())
     return Report(
-        source=scores.source,
+        source=source,
         thresholds=thresholds,
         costs=costs,
         reviewer=reviewer,
