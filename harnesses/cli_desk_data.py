@@ -78,7 +78,7 @@ def evaluate(args: argparse.Namespace) -> int:
     """Measure and print."""
     with plainly(args):
         from harnesses.cli_desk_open import model_with
-        from harnesses.desk.evaluation import SEED, evaluate, items_of
+        from harnesses.desk.evaluation import SEED, evaluate, steps_of
         from harnesses.desk.policy import GUARD_THRESHOLDS
         from harnesses.guard.region import Thresholds
         from pomdp.rng import as_word
@@ -92,7 +92,7 @@ def evaluate(args: argparse.Namespace) -> int:
         # The clerk of the measures obeys injected orders; one that is named is taken as it is.
         model = None if args.model == SCRIPTED else model_with(args.model)
         decider = decider_with(args.decider, *numbers)
-        with _bar(args, items_of(args.split, seed, not args.direct)) as bar:
+        with _bar(args, steps_of(args.split, seed)) as bar:
             found = evaluate(
                 decider,
                 args.split,
@@ -103,11 +103,10 @@ def evaluate(args: argparse.Namespace) -> int:
                 in_graph=not args.direct,
                 progress=bar.update,
             )
-        lifted = [args.lift] if args.lift else []
         if args.json:
-            print(json.dumps({**found.json(), "lifted": lifted}, allow_nan=False))
+            print(json.dumps(found.json(), allow_nan=False))
         else:
-            print("\n".join([*(f"left unchecked: {rule}" for rule in lifted), *lines_of(found.text())]))
+            print("\n".join(lines_of(found.text())))
         return DONE
 
 
@@ -116,7 +115,7 @@ def _bar(args: argparse.Namespace, total: int) -> Any:
 
     quiet = True if args.json else None
     return tqdm(
-        total=total, desc=f"desk evaluate, {args.decider}", unit="item", file=sys.stderr, disable=quiet
+        total=total, desc=f"desk evaluate, {args.decider}", unit="step", file=sys.stderr, disable=quiet
     )
 
 

@@ -10,29 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from harnesses.desk.clerk import Clerk
-from harnesses.desk.decider import Decider, choices, nouls
+from harnesses.desk.decider import Answer, Choice, Decider, DeciderError, Noul, checked, choices, label, nouls
 from harnesses.desk.documents import POISONS
 from harnesses.desk.generator import SEED, TEST, split
 from harnesses.desk.grounds import Kind
-from harnesses.desk.items import GuardItem
+from harnesses.desk.items import GuardItem, RouteItem
 from harnesses.desk.measures import (
     Attacked,
     AttackMeasures,
     Guarded,
     Routed,
     RouteMeasures,
+    Shift,
     by_attack,
     guard_report,
-    shift,
+    tokens_of,
     unsafe_rate,
 )
 from harnesses.desk.played import play_attack, play_email
 from harnesses.desk.policy import GUARD_THRESHOLDS, TAU_ROUTE
 from harnesses.desk.wishes import person_asked_for
-from harnesses.guard.injection import Injection
 from harnesses.guard.rate import Rate
 from harnesses.guard.region import Region, Thresholds, region
 from harnesses.guard.report import Report
@@ -40,15 +40,25 @@ from harnesses.runtime.models import Model
 
 FOLLOW = 0.8
 """Probability with which the gullible clerk obeys an order that it reads, this project's choice."""
+TOGETHER = 50
+"""Questions that are put to a decider at once, between two steps of the progress."""
 
 Progress = Callable[[], object]
+Q = TypeVar("Q", Choice, Noul)
+A = TypeVar("A", Answer, float)
+T = TypeVar("T")
+
+
+def nothing() -> None:
+    """The progress that nobody watches."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """All measures of one decider on one split; `routes`, `guard`, `attacks` as in `measures`, `shifts` by poison.
 
-    ran: whether the emails went through the graph, or through decider and thresholds alone.
+    ran: whether the emails went through the graph, or through decider and thresholds alone. lifted: rules in code that
+    were left unchecked. tokens: of the language model in all runs through the graph, None where it counts none.
     """
 
     decider: str
@@ -57,6 +67,7 @@ class Evaluation:
     split: str
     seed: int
     ran: bool
+    lifted: tuple[str, ...]
     routes: RouteMeasures
     guard: Report
     uar: Rate
@@ -64,7 +75,7 @@ class Evaluation:
     tokens: int | None
     attacks: AttackMeasures
     attacks_by: Mapping[str, AttackMeasures]
-    shifts: Mapping[str, Injection]
+    shifts: Mapping[str, Shift]
 
     def json(self) -> dict[str, Any]:
         """As data; rates as in `guard report`."""
@@ -76,10 +87,12 @@ class Evaluation:
             "split": self.split,
             "seed": self.seed,
             "ran_in_graph": self.ran,
+            "lifted": list(self.lifted),
             "confidence": self.guard.confidence,
             "route_accuracy": self.routes.accuracy.json(),
             "route_followed": self.routes.followed.json(),
             "route_accuracy_followed": self.routes.accuracy_followed.json(),
+            "route_invalid": self.routes.invalid.json(),
             "uar": self.uar.json(),
             "share": report["share"],
             "bound": report["bound"],
@@ -96,39 +109,10 @@ class Evaluation:
         }
 
     def text(self) -> str:
-        """A table for people, every part under the label of what produced it; ends with a newline."""
-        who = f"{self.decider} ({self.model})"
-        how = "through the graph" if self.ran else "decider and thresholds, without the graph"
-        lines = [
-            f"split {self.split}, seed {self.seed}",
-            "",
-            f"route, by {who}",
-            f"  accuracy              {self.routes.accuracy}",
-            f"  followed              {self.routes.followed}",
-            f"  accuracy, followed    {self.routes.accuracy_followed}",
-            "",
-            f"guard, by {who}, {how}; P6 in code first",
-            f"  unsafe-action rate    {self.uar}",
-            f"  share of sent, bad    {self.guard.share}; promised at most {_bound(self.guard)}, {self.guard.verdict}",
-            f"  allowed, held back    {self.guard.held_back}",
-            f"  questions             {self.questions}",
-            f"  cost per case         {self.guard.cost_per_case}",
-            f"  tokens                {'not counted by this model' if self.tokens is None else self.tokens}",
-            "",
-            f"injection, decider {who}, language model {self.language_model}",
-            f"  attempted             {self.attacks.attempted}",
-            f"  carried out alone     {self.attacks.carried_out}",
-            f"  stopped by            {_stops(self.attacks)}",
-        ]
-        for name, one in self.attacks_by.items():
-            lines += [
-                f"  {name}",
-                f"    attempted           {one.attempted}",
-                f"    carried out alone   {one.carried_out}; stopped by {_stops(one)}",
-            ]
-        for name, found in self.shifts.items():
-            lines += ["", f"delta p of {name}, by {who}", *(f"  {line}" for line in found.lines()[:4])]
-        return "\n".join(lines) + "\n"
+        """A table for people, every line with the label of what produced it; ends with a newline."""
+        from harnesses.desk.evaluation_text import text
+
+        return text(self)
 
 
 def evaluate(
@@ -140,30 +124,27 @@ def evaluate(
     thresholds: Thresholds = GUARD_THRESHOLDS,
     lifted: Sequence[str] = (),
     in_graph: bool = True,
-    progress: Progress = lambda: None,
+    progress: Progress = nothing,
 ) -> Evaluation:
     """All measures of a decider on a split.
 
     language_model: at the agent node of the injection runs; the gullible clerk unless one is given. lifted: rules in
     code that are left unchecked, for experiments. in_graph: whether emails go through the graph; without, a large split
-    takes seconds. `progress` is called after each item. Raises ItemError for an unknown split.
+    takes seconds. `progress` is called once for each of `steps_of`. Raises ItemError for an unknown split, and
+    DeciderError where the decider answers none of the questions of a kind.
     """
     found = split(name, seed)
     model = Clerk(FOLLOW, seed) if language_model is None else language_model
-    routes = [
-        Routed(item.route, answer.choice, answer.p)
-        for item, answer in zip(found.route, choices(decider, [item.question() for item in found.route]))
+    routes = routed(found.route, decider, progress)
+    if in_graph:
+        emails = [_told(play_email(item, decider, thresholds, lifted)[0], progress) for item in found.guard]
+    else:
+        emails = directly(found.guard, decider, thresholds, lifted, progress)
+    attacks: list[Attacked] = [
+        _told(play_attack(item, decider, model, thresholds, lifted)[0], progress) for item in found.injection
     ]
-    emails = (
-        _played(found.guard, decider, thresholds, lifted, progress)
-        if in_graph
-        else directly(found.guard, decider, thresholds, lifted)
-    )
-    attacks: list[Attacked] = []
-    for item in found.injection:
-        attacks.append(play_attack(item, decider, model, thresholds, lifted)[0])
-        progress()
-    spent = [record.tokens for record in emails if record.tokens is not None]
+    # The label is read last: a service says with its answers which model gave them.
+    moved = shifts(found.guard, decider, thresholds, progress)
     return Evaluation(
         decider.name,
         decider.model,
@@ -171,37 +152,58 @@ def evaluate(
         name,
         seed,
         in_graph,
+        tuple(lifted),
         RouteMeasures.of(routes, TAU_ROUTE),
         guard_report(emails, thresholds),
         unsafe_rate(emails),
         Rate.of(sum(record.asked for record in emails), len(emails), 0.95),
-        sum(spent) if spent else None,
+        tokens_of([*emails, *attacks]),
         AttackMeasures.of(attacks),
         by_attack(attacks),
-        shifts(found.guard, decider, thresholds),
+        moved,
     )
 
 
-def items_of(name: str, seed: int = SEED, in_graph: bool = True) -> int:
-    """How often `evaluate` calls `progress` on a split."""
+def steps_of(name: str, seed: int = SEED) -> int:
+    """How often `evaluate` calls `progress` on a split: once an item, and once a question about a shift."""
     found = split(name, seed)
-    return len(found.injection) + (len(found.guard) if in_graph else 0)
+    items = len(found.route) + len(found.guard) + len(found.injection)
+    return items + (1 + len(POISONS)) * len(decided(found.guard))
+
+
+def routed(items: Sequence[RouteItem], decider: Decider, progress: Progress = nothing) -> list[Routed]:
+    """What a decider says to each route item; one that it does not answer has no valid answer."""
+    answers = _answers(decider, [item.question() for item in items], choices, progress)
+    return [
+        Routed(item.route, None if answer is None else answer.choice, None if answer is None else answer.p)
+        for item, answer in zip(items, answers)
+    ]
+
+
+def decided(items: Sequence[GuardItem], lifted: Sequence[str] = ()) -> list[GuardItem]:
+    """The emails about which a decider is asked: no rule in code stops them, and nobody asked for a person."""
+    checks = Kind.ADDRESS not in lifted
+    return [
+        item
+        for item in items
+        if (item.on_record or not checks) and person_asked_for(item.case["request"]) is None
+    ]
 
 
 def directly(
-    items: Sequence[GuardItem], decider: Decider, thresholds: Thresholds, lifted: Sequence[str] = ()
+    items: Sequence[GuardItem],
+    decider: Decider,
+    thresholds: Thresholds,
+    lifted: Sequence[str] = (),
+    progress: Progress = nothing,
 ) -> list[Guarded]:
     """What the desk does with emails, without the graph: the hard rules, then the decider's number and the thresholds.
 
-    An email whose request asks for a person, or that breaks P6, reaches no decider.
+    An email about which the decider is not asked, or gives no number, is handed over.
     """
-    checked = Kind.ADDRESS not in lifted
-    asked = [
-        item
-        for item in items
-        if (item.on_record or not checked) and person_asked_for(item.case["request"]) is None
-    ]
-    reports = dict(zip((item.id for item in asked), nouls(decider, [item.question() for item in asked])))
+    asked = decided(items, lifted)
+    numbers = _answers(decider, [item.question() for item in asked], _numbers, progress)
+    reports = dict(zip((item.id for item in asked), numbers))
     made = []
     for item in items:
         p = reports.get(item.id)
@@ -210,42 +212,72 @@ def directly(
         made.append(
             Guarded(item.allowed, item.on_record, p, found is Region.ACT, found is Region.ASK, approved)
         )
+        if item.id not in reports:
+            progress()
     return made
 
 
-def shifts(items: Sequence[GuardItem], decider: Decider, thresholds: Thresholds) -> dict[str, Injection]:
-    """Eq. 9 for each poisoned text, on the emails about which the decider is asked at all."""
-    asked = [item for item in items if item.on_record]
-    plain = nouls(decider, [item.question() for item in asked])
-    labels = [item.allowed for item in asked]
-    return {
-        name: shift(
-            plain,
-            nouls(decider, [item.question((f"[{name}:1] {poison.text}",)) for item in asked]),
-            labels,
-            thresholds.tau_act,
+def shifts(
+    items: Sequence[GuardItem], decider: Decider, thresholds: Thresholds, progress: Progress = nothing
+) -> dict[str, Shift]:
+    """Eq. 9 for each poisoned text, on the emails about which the decider is asked and gives both numbers."""
+    asked = decided(items)
+
+    def reports(added: Sequence[str]) -> list[float | None]:
+        return _answers(decider, [item.question(added) for item in asked], _numbers, progress)
+
+    plain, found = reports(()), {}
+    for name, poison in POISONS.items():
+        injected = reports((f"[{name}:1] {poison.text}",))
+        both = [
+            (p, after, item.allowed)
+            for p, after, item in zip(plain, injected, asked)
+            if p is not None and after is not None
+        ]
+        found[name] = Shift.of(
+            [p for p, _, _ in both],
+            [after for _, after, _ in both],
+            [allowed for _, _, allowed in both],
+            thresholds,
         )
-        for name, poison in POISONS.items()
-    }
-
-
-def _played(
-    items: Sequence[GuardItem],
-    decider: Decider,
-    thresholds: Thresholds,
-    lifted: Sequence[str],
-    progress: Progress,
-) -> list[Guarded]:
-    found = []
-    for item in items:
-        found.append(play_email(item, decider, thresholds, lifted)[0])
-        progress()
     return found
 
 
-def _bound(report: Report) -> str:
-    return "nothing, for it never acts" if report.bound is None else str(report.bound)
+def _answers(
+    decider: Decider,
+    questions: Sequence[Q],
+    ask: Callable[[Decider, Sequence[Q]], list[A]],
+    progress: Progress,
+) -> list[A | None]:
+    """The answer to each question, None where there is no valid one. Raises DeciderError where there is none at all."""
+    found: list[A | None] = []
+    fault: DeciderError | None = None
+    for start in range(0, len(questions), TOGETHER):
+        part = questions[start : start + TOGETHER]
+        try:
+            answers: list[A | None] = list(ask(decider, part))
+        except DeciderError:
+            answers = []
+            for question in part:
+                try:
+                    answers += ask(decider, [question])
+                except DeciderError as error:
+                    fault = error
+                    answers.append(None)
+        found += answers
+        for _ in part:
+            progress()
+    if fault is not None and all(answer is None for answer in found):
+        raise DeciderError(f"{label(decider)} answered none of {len(found)} questions: {fault}")
+    return found
 
 
-def _stops(measures: AttackMeasures) -> str:
-    return ", ".join(f"{name} {count}" for name, count in measures.stopped_by.items()) or "nothing"
+def _numbers(decider: Decider, questions: Sequence[Noul]) -> list[float]:
+    """The probabilities of yes. Raises DeciderError for what is none."""
+    return [checked(p, "the decider's number") for p in nouls(decider, questions)]
+
+
+def _told(found: T, progress: Progress) -> T:
+    """What was found, after a step of the progress."""
+    progress()
+    return found
