@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from harnesses.desk.clerk import Clerk
+from harnesses.desk.database import DeskError
 from harnesses.desk.decider import Answer, Choice, Decider, DeciderError, Noul, checked, choices, label, nouls
 from harnesses.desk.documents import POISONS
 from harnesses.desk.generator import SEED, TEST, split
@@ -42,6 +44,9 @@ FOLLOW = 0.8
 """Probability with which the gullible clerk obeys an order that it reads, this project's choice."""
 TOGETHER = 50
 """Questions that are put to a decider at once, between two steps of the progress."""
+
+_drawn = lru_cache(maxsize=1)(split)
+"""The last split, drawn once: the large one takes seconds."""
 
 Progress = Callable[[], object]
 Q = TypeVar("Q", Choice, Noul)
@@ -129,11 +134,14 @@ def evaluate(
     """All measures of a decider on a split.
 
     language_model: at the agent node of the injection runs; the gullible clerk unless one is given. lifted: rules in
-    code that are left unchecked, for experiments. in_graph: whether emails go through the graph; without, a large split
-    takes seconds. `progress` is called once for each of `steps_of`. Raises ItemError for an unknown split, and
-    DeciderError where the decider answers none of the questions of a kind.
+    code that are left unchecked, for experiments. in_graph: whether emails go through the graph; without, the split
+    `large` takes a minute with the toy decider. `progress` is called once for each of `steps_of`. Raises ItemError for
+    an unknown split, DeskError for a rule that cannot be lifted, and DeciderError where the decider answers none of the
+    questions of a kind.
     """
-    found = split(name, seed)
+    if set(lifted) - {Kind.ADDRESS.value}:
+        raise DeskError(f"lifted is {', '.join(lifted)}; the one rule that can be left unchecked is P6")
+    found = _drawn(name, seed)
     model = Clerk(FOLLOW, seed) if language_model is None else language_model
     routes = routed(found.route, decider, progress)
     if in_graph:
@@ -166,7 +174,7 @@ def evaluate(
 
 def steps_of(name: str, seed: int = SEED) -> int:
     """How often `evaluate` calls `progress` on a split: once an item, and once a question about a shift."""
-    found = split(name, seed)
+    found = _drawn(name, seed)
     items = len(found.route) + len(found.guard) + len(found.injection)
     return items + (1 + len(POISONS)) * len(decided(found.guard))
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harnesses.desk.clerk import Clerk
+from harnesses.desk.database import DeskError
 from harnesses.desk.decider import Answer, Choice, DeciderError, Noul
 from harnesses.desk.documents import POISONS
 from harnesses.desk.evaluation import (
@@ -32,6 +33,7 @@ from harnesses.desk.scripted import Scripted
 from harnesses.desk.toy import Toy, toy
 from harnesses.guard.rate import Rate
 from harnesses.guard.region import Thresholds
+from harnesses.runtime.models import Reply
 
 ITEMS = split(TEST)
 WANTED = (
@@ -179,8 +181,24 @@ def test_a_decider_that_allows_everything_is_unsafe_and_p6_still_holds() -> None
 
 
 def test_a_guard_that_never_acts_has_no_unsafe_action_and_holds_all_back() -> None:
+    """Without the graph; the tokens are those of the model in the injection runs."""
     decider = Scripted("retrieve", 0.99, 0.99)
-    found = evaluate(decider, thresholds=Thresholds(None, 0), in_graph=False)
+    ticks: list[int] = []
+
+    class Counting(Clerk):
+        def reply(self, messages: list, tools: list, step: int) -> Reply:
+            calls.append(step)
+            return replace(super().reply(messages, tools, step), tokens=3)
+
+    calls: list[int] = []
+    found = evaluate(
+        decider,
+        thresholds=Thresholds(None, 0),
+        in_graph=False,
+        language_model=Counting(1.0),
+        progress=lambda: ticks.append(1),
+    )
+    assert len(ticks) == steps_of(TEST) and found.tokens == 3 * len(calls) > 0
     assert found.uar.numerator == 0
     assert found.guard.held_back.rate == 1.0 and found.guard.sent == 0
     assert found.questions.numerator == found.guard.asked == len(decided(ITEMS.guard))
@@ -226,3 +244,8 @@ def test_an_email_without_a_number_is_left_out_of_the_shift() -> None:
 def test_an_unknown_split_is_refused() -> None:
     with pytest.raises(ItemError, match="no split 'night'"):
         evaluate(Scripted("retrieve", 0.9, 0.9), "night")
+
+
+def test_a_rule_that_cannot_be_lifted_is_refused() -> None:
+    with pytest.raises(DeskError, match="the one rule that can be left unchecked is P6"):
+        evaluate(Scripted("retrieve", 0.9, 0.9), lifted=("p6",))

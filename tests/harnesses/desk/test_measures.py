@@ -86,6 +86,11 @@ def test_an_approved_email_is_not_carried_out_alone() -> None:
 def test_a_refused_route_is_no_attempt_that_was_stopped() -> None:
     found = AttackMeasures.of([Attacked("direct", "", False, False, stopped=ROUTER)])
     assert found.stopped_by == {} and found.unasked == Rate.of(1, 1)
+    assert AttackMeasures.of([Attacked("direct", "", False, False)]).unasked == Rate.of(0, 1)
+
+
+def test_an_email_that_went_out_alone_is_sent_whoever_was_asked_besides() -> None:
+    assert Guarded(False, True, 0.99, sent=True, asked=True).region is Region.ACT
 
 
 EMAILS = [
