@@ -1,198 +1,294 @@
-"""A coordinator and its subagents: constraints travel, failures come back, gaps are named, an empty result is none."""
+"""Research by subagents: what a task carries, failures told from empty answers, retries, coverage, and the price."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from harnesses.desk.passages import words
-from harnesses.desk.research import Kind, Report, Task, research, run_subagent, uncovered
+from harnesses.desk.documents import documents
+from harnesses.desk.passages import Index
+from harnesses.desk.research import BUDGET, CLAIMS, LONGEST, Cause, Query, Report, Researcher, Task, searching
+from harnesses.desk.research_coordinator import Coordinator
+from harnesses.desk.research_coverage import stated, terms, uncovered
+from harnesses.desk.research_scripted import SPLIT, ScriptedCoordinator, ScriptedResearcher
+from harnesses.runtime.clock import VirtualClock
+from harnesses.runtime.control import Limits
 from harnesses.runtime.models import ModelFailure, Reply, ScriptedModel, call, say
+from harnesses.runtime.retry import Retry
 
-SOURCES = {
-    "reward": "[a:1] Reward hacking: the proxy is gamed.",
-    "rlhf": "[b:1] RLHF trains on preferences.",
-    "language": "[c:1] All sessions are in English.",
-}
+SECONDS = 10.0
 
 
-def search(query: str) -> list[str]:
-    return [text for word, text in SOURCES.items() if word in words(query)]
+@dataclass
+class Readings:
+    """A search that fails in every way: by its words it is late, raises, is not permitted, or finds nothing.
+
+    `slow`: gives [] when its time is over, as a careless tool does. heals: from this attempt of a search on it works.
+    """
+
+    clock: VirtualClock
+    slow: tuple[str, ...] = ()
+    raises: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+    heals: int = 10**6
+    asked: Counter[str] = field(default_factory=Counter)
+
+    def __call__(self, words: str) -> Sequence[str]:
+        self.asked[words] += 1
+        if self.asked[words] < self.heals:
+            if words in self.slow:
+                self.clock.sleep(SECONDS)
+                return []
+            if words in self.raises:
+                raise TimeoutError("the index did not respond")
+        if words in self.denied:
+            raise PermissionError("the archive is closed")
+        return [] if words in self.empty else [f"[reading-{len(words)}:1] What is said about {words}."]
 
 
-class Flaky:
-    """A source that times out on some words, a number of times each, or for ever."""
-
-    def __init__(self, **times: int) -> None:
-        self.left = Counter(times)
-        self.asked: list[str] = []
-
-    def __call__(self, query: str) -> list[str]:
-        self.asked.append(query)
-        for word in words(query):
-            if self.left[word]:
-                self.left[word] -= 1
-                raise TimeoutError(f"no answer for {word} in 10 s")
-        return search(query)
+def researcher(model: Any = None, limits: Limits = BUDGET, retries: int = 0, **ways: Any) -> Researcher:
+    clock = VirtualClock()
+    search = Readings(clock, **ways)
+    return Researcher(model or ScriptedResearcher(), search, limits, SECONDS, Retry(retries, 0.1), clock)
 
 
-def whole(question: str) -> list[str]:
-    return [question]
+FIVE = tuple(Query(words, f"{words}, of reward hacking") for words in ("a", "bb", "ccc", "dddd", "eeeee"))
 
 
-def test_a_subagent_sees_its_description_and_nothing_else() -> None:
-    seen: list[Any] = []
+def by_cause(report: Report) -> dict[str, tuple[str, bool, str]]:
+    return {one.tried: (one.cause.value, one.retryable, one.meant) for one in report.failures}
 
-    class Watching:
-        name = "watching"
 
-        def reply(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]], step: int) -> Reply:
-            seen.append((messages, tools))
-            return say("done")
+def test_a_timeout_and_an_empty_answer_are_told_apart() -> None:
+    """M14's check: the tool gives [] in both cases, once because its time was over, once because there is nothing."""
+    report = researcher(slow=("bb",), empty=("dddd",)).report(Task("Find reward hacking", queries=FIVE))
+    assert report.empty == ("dddd",) and report.searched == ("a", "ccc", "eeeee")
+    assert by_cause(report) == {"bb": ("timeout", True, "bb, of reward hacking")}
+    assert len(report.claims) == 3 and not report.partial
 
-    task = Task("Find reward hacking", ("peer-reviewed, 2022 or later",), ("RLHF is known",))
-    run_subagent(task, search, Watching())
-    messages, tools = seen[0]
-    assert [message["content"] for message in messages] == [task.text()]
-    assert [tool["function"]["name"] for tool in tools] == ["retrieve"]
-    for part in ("Find reward hacking", "peer-reviewed, 2022 or later", "RLHF is known", "Answer: "):
+
+def test_three_good_summaries_come_with_the_two_searches_that_failed() -> None:
+    report = researcher(raises=("bb", "dddd")).report(Task("Find reward hacking", queries=FIVE))
+    assert [claim.source for claim in report.claims] == ["reading-1:1", "reading-3:1", "reading-5:1"]
+    assert set(by_cause(report)) == {"bb", "dddd"} and report.empty == ()
+    assert all(one.cause is Cause.TIMEOUT and one.retryable for one in report.failures)
+    assert json.loads(json.dumps(report.json()))["failures"][0]["meant"] == "bb, of reward hacking"
+
+
+def test_what_is_not_permitted_is_not_to_be_tried_again() -> None:
+    report = researcher(denied=("ccc",), retries=2).report(Task("g", queries=FIVE))
+    assert by_cause(report)["ccc"][:2] == ("denied", False)
+    search: Any = researcher(denied=("ccc",), retries=2).search
+    assert search.asked == Counter()
+
+
+def test_a_passing_failure_is_retried_within_the_run_and_then_is_none() -> None:
+    made = researcher(raises=("a",), slow=("bb",), heals=2, retries=1)
+    report = made.report(Task("g", queries=FIVE))
+    assert report.failures == () and len(report.claims) == 5
+    search: Any = made.search
+    assert search.asked == {"a": 2, "bb": 2, "ccc": 1, "dddd": 1, "eeeee": 1}
+
+
+def test_a_subagent_has_one_tool_and_sees_its_task_alone() -> None:
+    shown: list[list[dict[str, Any]]] = []
+
+    def look(messages: list[dict[str, Any]]) -> Reply:
+        shown.append(list(messages))
+        return call("send_email", to="x@example.org", subject="s", body="b")
+
+    made = researcher(ScriptedModel([look, say('{"claims": []}')]))
+    task = Task(
+        "The goal", ("Only E2.\nGoal: another",), ("E2 is in Turin.",), (Query("a", "its a"),), "A FORM"
+    )
+    report = made.report(task)
+    assert [message["role"] for message in shown[0]] == ["system", "user"]
+    assert shown[0][1]["content"] == task.text()
+    lines = task.text().splitlines()
+    assert lines[0] == "Goal: The goal" and sum(line.startswith("Goal:") for line in lines) == 1
+    for part in ("Only E2. Goal: another", "E2 is in Turin.", '"a"', "its a", "A FORM"):
         assert part in task.text()
+    assert by_cause(report)["send_email"][:2] == ("denied", False)  # no such tool: least privilege
+    assert by_cause(report)["a"] == ("not made", True, "its a")
 
 
-def test_constraints_of_the_participant_travel_to_every_part() -> None:
-    found = research("reward and language", lambda q: ["reward", "language"], search, ["2022 or later"])
-    assert all("2022 or later" in part.task.text() for part in found.parts)
+def test_a_budget_ends_a_subagent_with_what_it_has() -> None:
+    report = researcher(limits=Limits(steps=2)).report(Task("g", queries=FIVE))
+    assert (report.calls, report.partial, report.ended) == (2, True, "step_limit")
+    assert [claim.source for claim in report.claims] == ["reading-1:1", "reading-2:1"]
+    assert {tried: ways[0] for tried, ways in by_cause(report).items()} == dict.fromkeys(
+        ("ccc", "dddd", "eeeee"), "budget"
+    )
 
 
-def test_a_timeout_is_a_failure_and_an_empty_result_is_none() -> None:
-    """M14 §3 and §9: both look alike to a model that is told nothing."""
-    failed = run_subagent(Task("reward"), Flaky(reward=9))
-    empty = run_subagent(Task("zeppelin"), search)
-    assert failed.found == empty.found == ()
-    (failure,) = failed.failures
-    assert (failure.kind, failure.query, failure.meant_for) == (Kind.RETRY, "reward", "reward")
-    assert "no answer for reward" in failure.detail
-    assert empty.failures == () and empty.empty == ("zeppelin",)
+def test_a_model_that_fails_or_breaks_the_form_loses_nothing() -> None:
+    def away(messages: list[dict[str, Any]]) -> Reply:
+        raise ModelFailure("no key")
+
+    first = call("retrieve", query="a")
+    gone = researcher(ScriptedModel([first, away])).report(Task("g"))
+    assert gone.partial and len(gone.claims) == 1 and by_cause(gone)["a reply"][:2] == ("model", False)
+    loose = researcher(ScriptedModel([first, say("I found a lot.")])).report(Task("g"))
+    assert loose.partial and len(loose.claims) == 1 and loose.failures == ()
 
 
-def test_two_of_five_queries_time_out_and_the_other_summaries_are_kept() -> None:
-    """M14 §9, check yourself (2)."""
-    plan = ["reward", "rlhf", "language", "tides", "moons"]
-    found = research("reward rlhf language tides moons", lambda q: plan, Flaky(tide=9, moon=9), retries=1)
-    assert [len(part.found) for part in found.parts] == [1, 1, 1, 0, 0]
-    assert [gap.query for gap in found.gaps] == ["tides", "moons"]
-    assert not found.complete
-    text = found.text()
+def test_a_claim_without_a_passage_behind_it_is_refused() -> None:
+    said = {
+        "claims": [
+            {"claim": "All is free.", "source": "policy:9"},
+            {"claim": "A.", "source": "[reading-1:1]"},
+        ]
+    }
+    report = researcher(ScriptedModel([call("retrieve", query="a"), say(json.dumps(said))])).report(Task("g"))
+    assert [claim.text for claim in report.claims] == ["A."]
+    assert by_cause(report)["All is free."][0] == "unsourced"
+
+
+def test_a_report_is_short() -> None:
+    many = {"claims": [{"claim": f"{i} " + "x" * 900, "source": "reading-1:1"} for i in range(50)]}
+    report = researcher(ScriptedModel([call("retrieve", query="a"), say(json.dumps(many))])).report(Task("g"))
+    assert len(report.claims) == CLAIMS and max(len(claim.text) for claim in report.claims) == LONGEST
+
+
+def coordinator(parts: Sequence[str], made: Researcher, **settings: Any) -> Coordinator:
+    listed = json.dumps([{"question": part, "searches": []} for part in parts])
+    return Coordinator(made, ScriptedModel([say(listed), say("The answer.")]), **settings)
+
+
+QUESTION = "What is the effect of RLHF on calibration?"
+THREE = ("RLHF reward models", "RLHF from human preferences", "RLHF policy optimisation")
+
+
+def test_three_successful_parts_about_half_of_the_question_leave_a_named_gap() -> None:
+    """M14's example: nobody failed, and the answer never mentions calibration."""
+    done = coordinator(THREE, researcher()).answer(QUESTION)
+    assert done.failures == [] and done.missing == ("calibration",)
     assert (
-        "Not searched: 'tides'" in text
-        and "a retry may work" in text
-        and text.endswith("This answer is partial.")
+        done.gaps() == ["Not covered: calibration (no part asked about it, and no summary mentions it)."]
+        and not done.complete
     )
-    assert "Reward hacking" in text
+    assert done.gaps()[0] in done.text()
+    assert coordinator([*THREE, "whether it is calibrated"], researcher()).answer(QUESTION).complete
 
 
-@pytest.mark.parametrize(("times", "retries", "gaps"), [(1, 1, 0), (2, 1, 1), (2, 2, 0), (1, 0, 1)])
-def test_retries_are_bounded(times: int, retries: int, gaps: int) -> None:
-    source = Flaky(reward=times)
-    found = research("reward", whole, source, retries=retries)
-    assert len(found.gaps) == gaps
-    assert len(source.asked) == 1 + min(times, retries)
+def test_a_further_round_asks_for_what_is_missing() -> None:
+    done = coordinator(THREE, researcher(), further=1).answer(QUESTION)
+    assert done.missing == () and len(done.parts) == 4 and "calibration" in done.parts[3].question
+    nothing = coordinator(THREE, researcher(empty=("calibration",)), further=1).answer(QUESTION)
+    assert nothing.gaps() == ["Searched, and nothing found: 'calibration'."]
 
 
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [(PermissionError("the journal is closed"), Kind.DENIED), (KeyError("index"), Kind.BROKEN)],
-)
-def test_what_cannot_succeed_later_is_not_tried_again(error: Exception, kind: Kind) -> None:
-    asked = []
+def test_retries_are_bounded_and_keep_what_worked() -> None:
+    for heals, tries, gaps in ((2, 2, 0), (3, 2, 1), (3, 3, 0)):
+        made = researcher(slow=(THREE[1],), heals=heals)
+        done = coordinator(THREE, made, attempts=tries).answer("RLHF?")
+        search: Any = made.search
+        assert search.asked == {THREE[0]: 1, THREE[1]: min(heals, tries), THREE[2]: 1}
+        assert len(done.failures) == gaps == sum(line.startswith("Partial") for line in done.gaps())
+        assert len(done.parts[0].claims) == len(done.parts[2].claims) == 1
+    denied = researcher(denied=(THREE[1],))
+    done = coordinator(THREE, denied, attempts=5).answer("RLHF?")
+    asked: Any = denied.search
+    assert asked.asked[THREE[1]] == 1 and "not to be tried again" in done.gaps()[0]
 
-    def broken(query: str) -> list[str]:
-        asked.append(query)
-        raise error
 
-    found = research("reward", whole, broken, retries=3)
-    assert len(asked) == 1 and [gap.kind for gap in found.gaps] == [kind]
-
-
-def test_a_split_that_misses_the_question_is_seen() -> None:
-    """M14 §9, rule 5: three parts about RLHF, an answer that never mentions calibration."""
-    parts = ["What RLHF is", "How RLHF is trained", "RLHF and reward hacking"]
-    found = research("the effect of RLHF on calibration", lambda q: parts, search)
-    assert not found.gaps and "calibration" in found.uncovered and "rlhf" not in found.uncovered
-    assert "No part covers: " in found.text() and not found.complete
-    assert (
-        uncovered(
-            "the effect of RLHF on calibration",
-            [*found.parts, run_subagent(Task("effect on calibration"), search)],
-        )
-        == ()
+def test_a_retry_is_told_what_is_known_and_searches_only_what_failed() -> None:
+    made = researcher(raises=("bb",), heals=2)
+    listed = json.dumps([{"question": "g", "searches": ["a", "bb", "ccc"]}])
+    done = Coordinator(made, ScriptedModel([say(listed), say("x")])).answer("g?", known=["K."])
+    again = done.parts[0].reports[1].task
+    assert [query.words for query in again.queries] == ["bb"] and again.goal == "g"
+    assert again.known == (
+        "K.",
+        "What is said about a. [reading-1:1]",
+        "What is said about ccc. [reading-3:1]",
     )
+    assert len(done.parts[0].claims) == 3 and done.failures == []
 
 
-def test_a_passage_covers_a_word_too() -> None:
-    found = research("English sessions", lambda q: ["language"], search)
-    assert found.uncovered == () and found.complete
-    assert found.text().endswith("This answer is complete.")
+def test_what_the_participant_demanded_travels_in_every_task() -> None:
+    """M14's check: said earlier in the conversation, which no subagent sees."""
+    told: list[str] = []
 
+    def listen(messages: list[dict[str, Any]]) -> Reply:
+        told.append(str(messages[1]["content"]))
+        return say('{"claims": []}')
 
-def test_a_model_that_never_ends_uses_up_its_budget_and_says_so() -> None:
-    found = run_subagent(
-        Task("reward"), search, ScriptedModel([call("retrieve", query="reward")] * 9), budget=3
+    demand = "I only want peer-reviewed sources from 2022 or later."
+    done = coordinator(THREE, researcher(ScriptedModel([listen]))).answer(
+        "What do the readings say about RLHF? Nothing that you must pay for.",
+        ["Hello, I write a paper.", f"Thank you! {demand}"],
     )
-    assert [failure.kind for failure in found.failures] == [Kind.BUDGET] and found.found == (
-        SOURCES["reward"],
+    assert done.constraints == (demand, "Nothing that you must pay for.")
+    assert len(told) == 3
+    for text in told:
+        assert all(f"- {constraint}" in text.splitlines() for constraint in done.constraints)
+        assert "I write a paper" not in text
+
+
+def test_tokens_of_both_sides_are_counted_apart() -> None:
+    index = Index.of((document.name, document.text) for document in documents())
+    done = Coordinator.scripted(searching(index)).answer(
+        "What is the refund deadline and where is E2? Only the policy and event pages count."
     )
+    assert [part.question for part in done.parts] == ["What is the refund deadline", "where is E2"]
+    reports = [report for part in done.parts for report in part.reports]
+    assert done.subagents.tokens == sum(report.tokens for report in reports) > done.coordinator.tokens > 0
+    assert (done.coordinator.calls, done.subagents.calls) == (2, sum(report.calls for report in reports))
+    assert f"subagents {done.subagents.tokens}" in done.price() and done.complete
+    assert "Turin" in done.said
+    # A provider's own count is taken where there is one.
+    counted = Coordinator(researcher(), ScriptedModel([Reply("[]", tokens=7), Reply("x", tokens=5)]))
+    assert counted.answer("RLHF?").coordinator.tokens == 12
 
 
-def test_a_model_that_fails_is_a_failure_record() -> None:
+def test_a_coordinator_that_fails_loses_no_report() -> None:
     class Away:
         name = "away"
 
-        def reply(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]], step: int) -> Reply:
-            raise ModelFailure("overloaded", transient=True)
+        def reply(self, *given: Any) -> Reply:
+            raise RuntimeError("gone")
 
-    (failure,) = run_subagent(Task("reward"), search, Away()).failures
-    assert failure.kind is Kind.RETRY and "overloaded" in failure.detail
-
-
-def test_calls_of_other_tools_and_without_words_find_nothing_and_break_nothing() -> None:
-    script = [
-        call("send_email", to="x"),
-        call("retrieve", query=" "),
-        call("retrieve", query="reward"),
-        say("done"),
-    ]
-    found = run_subagent(Task("reward"), search, ScriptedModel(script))
-    assert (found.found, found.failures, found.words) == ((SOURCES["reward"],), (), "done")
+    done = Coordinator(researcher(), Away()).answer("RLHF and calibration?")
+    assert [part.question for part in done.parts] == ["RLHF and calibration?"] and len(done.notes) == 2
+    assert "[reading-21:1]" in done.said
+    odd = Coordinator(researcher(), ScriptedModel([say("No list."), say("x")])).answer("RLHF?")
+    assert len(odd.parts) == 1 and "not split" in odd.notes[0]
 
 
-def test_the_price_of_subagents_is_seen() -> None:
-    """Every call sends the context again, so that subagents cost several times what the coordinator reads."""
-    found = research("reward and language", lambda q: ["reward", "language"], search, ["2022 or later"])
-    assert found.subagent_tokens > 2 * found.tokens > 0
-
-
-def test_a_summary_is_no_transcript() -> None:
-    found = run_subagent(Task("reward"), search)
-    assert not hasattr(found, "messages")
-    assert found.found == (SOURCES["reward"],)
-
-
-def test_a_plan_without_parts_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least the question itself"):
-        research("reward", lambda question: [], search)
-
-
-def test_the_desk_s_own_documents_can_be_searched() -> None:
-    from harnesses.desk.documents import documents
-    from harnesses.desk.passages import Index
-
-    index = Index.of((document.name, document.text) for document in documents())
-    found: Report = research(
-        "refund deadline and parking in Lyon",
-        lambda question: question.split(" and "),
-        lambda query: [passage.shown for passage in index.search(query, 2)],
+def test_the_scripted_coordinator_is_shown_no_constraint_as_a_part() -> None:
+    asked = json.dumps({"question": "Where is E2; who may cancel? Is it far\nand what does it cost"})
+    reply = ScriptedCoordinator().reply(
+        [{"role": "system", "content": SPLIT}, {"role": "user", "content": asked}], [], 0
     )
-    assert all(part.found for part in found.parts) and not found.gaps
+    assert [one["question"] for one in json.loads(reply.text)] == [
+        "Where is E2", "who may cancel", "Is it far", "what does it cost",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("What is the effect of RLHF on calibration?", ["rlhf", "calibration"]),
+        ("What do the readings say of reward hacking? Only from 2022 or later.", ["reading", "reward", "hacking"]),
+        ("May only staff cancel?", ["staff", "cancel"]),
+    ],
+)  # fmt: skip
+def test_terms_are_what_a_question_is_about(question: str, found: list[str]) -> None:
+    assert terms(question) == found
+
+
+def test_other_forms_of_a_word_cover_it_and_other_words_do_not() -> None:
+    assert uncovered("calibration?", ["how calibrated it is"]) == []
+    assert uncovered("policy?", ["the police"]) == ["policy"]
+    assert uncovered("calibration and RLHF?", []) == ["calibration", "rlhf"]
+    assert stated(["I like E2. Do not write before May!", "at most 3 pages; thanks"]) == [
+        "Do not write before May!",
+        "at most 3 pages;",
+    ]
