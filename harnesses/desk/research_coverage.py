@@ -14,8 +14,9 @@ from harnesses.desk.passages import words
 
 _ASKING = frozenset(
     words(
-        "about also any between compare could describe did each effect explain find give how impact influence know list "
-        "long many may might much must only please question role say should source summarise summarize tell than then whether why would"
+        "about also any between compare could describe did each effect explain find give how impact influence know "
+        "list long many may might much must only please question role say should source summarise summarize tell than "
+        "then whether why would"
     )
 )
 """Words that ask, and have no subject of their own: no source need repeat them."""
