@@ -25,7 +25,7 @@ Summarise = Callable[[Sequence[Message]], str]
 
 @dataclass(frozen=True)
 class Removal:
-    """A message that a view left out or cut down: its place in the thread, about how many tokens went, by which rule."""
+    """A message left out or cut down: its place in the thread, about how many tokens went, by which rule."""
 
     place: int
     tokens: int
