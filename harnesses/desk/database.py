@@ -10,8 +10,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any, Protocol
 
 WAIT = 30.0
 """Seconds that a writer waits for the others."""
@@ -51,6 +52,8 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 class Table:
     """One table on a connection of its own: whole transactions, one at a time."""
 
+    busy: type[Exception] = sqlite3.OperationalError
+
     def __init__(self, path: str | Path, schema: str) -> None:
         self.connection = connect(path)
         self.lock = threading.Lock()
@@ -81,3 +84,38 @@ class Table:
     def close(self) -> None:
         """Close the connection."""
         self.connection.close()
+
+
+class Tabled(Protocol):
+    """A table wherever it is kept. busy: what a database that is busy or gone raises."""
+
+    @property
+    def busy(self) -> type[Exception]:
+        """As of `Table`."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        """As of `Table`."""
+        ...
+
+    def rows(self, query: str, *values: object) -> list[tuple]:
+        """As of `Table`."""
+        ...
+
+    def close(self) -> None:
+        """As of `Table`."""
+        ...
+
+
+def on_server(path: str | Path) -> bool:
+    """Whether a database's name is that of a server rather than a file."""
+    return str(path).startswith(("postgresql://", "postgres://"))
+
+
+def table(path: str | Path, schema: str) -> Tabled:
+    """The table of this schema, made if it is not there, in a file or on a server. DeskError where it cannot be."""
+    if on_server(path):
+        from harnesses.desk.postgres import PostgresTable
+
+        return PostgresTable(str(path), schema)
+    return Table(path, schema)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
@@ -22,10 +21,12 @@ from langgraph.types import Command, StateSnapshot
 from harnesses.desk.database import MEMORY, DeskError
 from harnesses.desk.decider import Decider
 from harnesses.desk.edges import ESCALATE
-from harnesses.desk.graph import Saver, Wrap, build_graph, sqlite_saver
+from harnesses.desk.graph import Saver, Wrap, build_graph
 from harnesses.desk.nodes import Nodes, View, everything
 from harnesses.desk.outbox import Outbox
+from harnesses.desk.postgres import PostgresLocks
 from harnesses.desk.reviews import Review, Reviews, Verdict, review_answer
+from harnesses.desk.savers import locks_for, saver_for
 from harnesses.desk.state import K_MAX, DeskState, Line, request_input
 from harnesses.desk.thread_lock import ThreadLocks
 from harnesses.desk.toolbox import Toolbox
@@ -89,7 +90,7 @@ class Desk:
     graph: CompiledStateGraph
     outbox: Outbox
     reviews: Reviews
-    locks: ThreadLocks
+    locks: ThreadLocks | PostgresLocks
     recursion_limit: int | None = None
     watch: Watch = field(default=lambda line: None)
 
@@ -109,17 +110,17 @@ class Desk:
         saver: Saver | None = None,
         wrap: Wrap = lambda name, node: node,
     ) -> Desk:
-        """A desk on a database file, made if it is not there; in memory unless one is named.
+        """A desk on a database file, made if it is not there, or a server (postgresql://...); else in memory.
 
-        saver: another saver of checkpoints, such as one of a database server. wrap: put around each node. Raises
-        DeskError for a file that is no database and for a breakpoint that is no node.
+        saver: another saver of checkpoints alone. wrap: put around each node. Raises DeskError for a file that is no
+        database, a server that cannot be reached and a breakpoint that is no node.
         """
         outbox, reviews = Outbox(path), Reviews(path)
         if saver is None:
-            saver = InMemorySaver() if str(path) == MEMORY else sqlite_saver(path)
+            saver = saver_for(path)
         nodes = Nodes(model, decider, toolbox, outbox, view)
         graph = build_graph(nodes, saver, verify=verify, breakpoints=breakpoints, wrap=wrap)
-        return cls(graph, outbox, reviews, ThreadLocks(path), recursion_limit, watch)
+        return cls(graph, outbox, reviews, locks_for(path), recursion_limit, watch)
 
     def start(
         self,

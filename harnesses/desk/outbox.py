@@ -1,4 +1,4 @@
-"""Outbox: the mock `send_email`: a row in SQLite, once for each call of each thread; imports database, errors.
+"""Outbox: the mock `send_email`: a row in the database, once for each call of each thread; imports database, errors.
 
 A row is the email going out: it is written whole or not at all, so that a process killed at any moment has sent it once
 or never. With a mail server in its place, a kill between the server's receipt and the row would leave the two apart;
@@ -8,14 +8,13 @@ only a server that refuses a message id twice closes that gap. Source: M14 §5 (
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harnesses.desk.database import MEMORY, Table
+from harnesses.desk.database import MEMORY, table
 from harnesses.desk.tool_errors import Fix, Retry, Stop
 
 SUBJECT, BODY = 200, 10_000
@@ -76,7 +75,7 @@ class Outbox:
     """The emails of a database; in memory unless a file is named."""
 
     def __init__(self, path: str | Path = MEMORY) -> None:
-        self._table = Table(path, _SCHEMA)
+        self._table = table(path, _SCHEMA)
 
     def send(self, thread: str, call: str, email: Email) -> bool:
         """Send the email of this call, and say whether it went out just now; a second time does nothing.
@@ -95,7 +94,7 @@ class Outbox:
                     cursor.execute(
                         "INSERT INTO emails VALUES (?, ?, ?, ?)", (thread, call, content, time.time())
                     )
-        except sqlite3.OperationalError as error:
+        except self._table.busy as error:
             raise Retry(f"the outbox did not take the email ({error})") from None
         if row is not None and row[0] != content:
             raise Stop(f"call {call} has sent another email already; nothing was sent now")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -33,8 +33,13 @@ Search = Callable[[str], Sequence[str]]
 CLAIMS, LONGEST = 8, 300
 """Claims of a report, and characters of each: a report is short whatever the subagent read."""
 SECONDS = 10.0
-"""A search may take less than this; an empty answer that took as long is no answer."""
-BUDGET = Limits(steps=10, tokens=20_000, tool_calls=8, seconds=120.0)
+"""A search may take less than this; what comes later is no answer, whatever it holds."""
+ANSWER = "an answer"
+"""What a subagent failed to give that its budget cut off, as the record names it."""
+UNCOUNTED = 10**12
+"""Tokens of a task without a limit: they are counted all the same."""
+BUDGET = Limits(steps=10, tokens=20_000, tool_calls=8, seconds=120.0, consecutive_errors=None)
+"""Of one task. Searches that fail in a row say nothing of the next, so that they end no run before its other bounds."""
 FORM = (
     f'JSON {{"claims": [{{"claim": TEXT, "source": SOURCE}}]}}: at most {CLAIMS} claims of at most {LONGEST} '
     "characters, each with the source in brackets that it rests on; no claim where nothing was found"
@@ -169,8 +174,10 @@ class Researcher:
             timeout=self.seconds,
         )  # fmt: skip
         dispatcher = Dispatcher((tool,), {RETRIEVE: ()}, self.clock, self.retries)
-        harness = Harness(self.model, dispatcher, Full(10**6), self.limits)
-        return _reported(task, run(harness, task.text(), SYSTEM), finder, self.limits)
+        given = self.limits.tokens
+        limits = replace(self.limits, tokens=UNCOUNTED if given is None else given)
+        harness = Harness(self.model, dispatcher, Full(10**6), limits)
+        return _reported(task, run(harness, task.text(), SYSTEM), finder, limits)
 
 
 def searching(index: Index) -> Search:
@@ -207,19 +214,19 @@ class _Finder:
         if not query.strip():
             raise Fix("the query is empty; give words such as 'refund deadline'")
         began = self.clock.now()
+        self.causes.pop(query, None)
         try:
             found = [_line(passage) for passage in self.search(query)]
-        except (TimeoutError, ConnectionError) as error:
+        except (TimeoutError, ConnectionError, Retry) as error:
             self.causes[query] = Cause.TIMEOUT
             raise Retry(f"the search gave no answer ({error or type(error).__name__})") from None
-        except PermissionError as error:
+        except (PermissionError, Stop) as error:
             self.causes[query] = Cause.DENIED
             raise Stop(f"the search is not permitted ({error or type(error).__name__})") from None
         took = self.clock.now() - began
-        if not found and took >= self.seconds:
+        if took >= self.seconds:
             self.causes[query] = Cause.TIMEOUT
-            raise Retry(f"the search came back empty after {took:g} s, when its time was over: no answer")
-        self.causes.pop(query, None)
+            raise Retry(f"the search came back after {took:g} s, when its time was over: no answer")
         self.found[query] = found
         return "\n".join(found) or NO_PASSAGE
 
@@ -227,9 +234,12 @@ class _Finder:
 def _reported(task: Task, done: Run, finder: _Finder, limits: Limits) -> Report:
     """The report of a run, from its records."""
     reason, detail = done.state.termination_reason, done.state.detail
-    failures = [*_failed_calls(task, done, finder), *_not_made(task, done, finder)]
-    if reason is Reason.ERROR and not _says(done):
+    over = reason in _ENDED or (reason is Reason.ERROR and _too_many_errors(done, limits))
+    failures = [*_failed_calls(task, done, finder), *_not_made(task, done, finder, over)]
+    if not over and reason is not Reason.COMPLETED:
         failures.append(Failure("a reply", Cause.MODEL, False, detail, task.goal))
+    elif over and all(f.cause is not Cause.BUDGET for f in failures):
+        failures.append(Failure(ANSWER, Cause.BUDGET, False, detail, task.goal))
     given = {source: passage for found in finder.found.values() for passage in found
              for source in [_split(passage).source]}  # fmt: skip
     claims = _claims(_says(done)) if reason is Reason.COMPLETED else None
@@ -240,7 +250,7 @@ def _reported(task: Task, done: Run, finder: _Finder, limits: Limits) -> Report:
         detail = f"it cites {claim.source!r}, which no search gave"
         failures.append(Failure(claim.text, Cause.UNSOURCED, False, detail, task.goal))
     kept = tuple(c for c in dict.fromkeys(claims) if c.source in given)[:CLAIMS]
-    left = done.state.budget_remaining.tokens
+    left, most = done.state.budget_remaining.tokens, limits.tokens
     return Report(
         task,
         kept,
@@ -250,7 +260,7 @@ def _reported(task: Task, done: Run, finder: _Finder, limits: Limits) -> Report:
         partial,
         reason.value if reason else "",
         done.state.step,
-        0 if limits.tokens is None or left is None else limits.tokens - left,
+        (most or 0) - (left or 0),
     )
 
 
@@ -274,10 +284,9 @@ def _failed_calls(task: Task, done: Run, finder: _Finder) -> list[Failure]:
     return list(failures.values())
 
 
-def _not_made(task: Task, done: Run, finder: _Finder) -> list[Failure]:
+def _not_made(task: Task, done: Run, finder: _Finder, over: bool) -> list[Failure]:
     """The searches of the task that were never tried: out of budget, or left out."""
     made = {_tried(call) for call in done.calls}
-    over = done.state.termination_reason in _ENDED
     cause = Cause.BUDGET if over else Cause.NOT_MADE
     return [
         Failure(
@@ -286,6 +295,12 @@ def _not_made(task: Task, done: Run, finder: _Finder) -> list[Failure]:
         for q in task.queries
         if q.words not in made and q.words not in finder.found
     ]
+
+
+def _too_many_errors(done: Run, limits: Limits) -> bool:
+    """Whether the limit of failing steps in a row is reached, which ends a run as an error of its model would."""
+    most = limits.consecutive_errors
+    return most is not None and done.state.consecutive_errors >= most
 
 
 def _meant(task: Task, words: str) -> str:

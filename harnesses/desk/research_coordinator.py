@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harnesses.desk.research import Cause, Claim, Failure, Query, Report, Researcher, Search, Task
+from harnesses.desk.research import ANSWER, Cause, Claim, Failure, Query, Report, Researcher, Search, Task
 from harnesses.desk.research_coverage import stated, unbound, uncovered
 from harnesses.desk.research_scripted import SPLIT, WRITE, ScriptedCoordinator, ScriptedResearcher
 from harnesses.runtime.assembly import Reading
@@ -49,7 +49,7 @@ class Part:
         """What no run of it got to work; a run's own end, as of the last one."""
         worked = {words for report in self.reports for words in (*report.searched, *report.empty)}
         last = {one.tried: one for report in self.reports for one in report.failures
-                if one.cause is not Cause.MODEL or report is self.reports[-1]}  # fmt: skip
+                if (one.cause is not Cause.MODEL and one.tried != ANSWER) or report is self.reports[-1]}  # fmt: skip
         return [one for tried, one in last.items() if tried not in worked]
 
     @property
@@ -62,6 +62,8 @@ class Part:
 class Researched:
     """An answer with its gaps. missing: terms of the question that no part asked about and no summary mentions.
 
+    unmentioned: terms that a part asked about, in vain: no summary mentions them, and no search that failed or found
+    nothing accounts for it.
     notes: what the coordinator's model could not be had for, and the code did instead.
     """
 
@@ -69,6 +71,7 @@ class Researched:
     constraints: tuple[str, ...]
     parts: tuple[Part, ...]
     missing: tuple[str, ...]
+    unmentioned: tuple[str, ...]
     said: str
     notes: tuple[str, ...]
     coordinator: Spent
@@ -85,12 +88,14 @@ class Researched:
         return not self.gaps()
 
     def gaps(self) -> list[str]:
-        """Each gap in a line: nobody asked, it failed, nothing was found. The three are never one another."""
+        """Each gap in a line: nobody asked, nobody answered, it failed, nothing was found. None passes for another."""
         lines = []
         if self.missing:
             lines.append(
                 f"Not covered: {', '.join(self.missing)} (no part asked about it, and no summary mentions it)."
             )
+        if self.unmentioned:
+            lines.append(f"Asked, and in no summary: {', '.join(self.unmentioned)}.")
         lines += [f"Partial: {one.text}." for one in self.failures]
         lines += [f"Searched, and nothing found: {words!r}." for part in self.parts for words in part.empty]
         return lines
@@ -125,10 +130,17 @@ class Coordinator:
         return cls(Researcher(ScriptedResearcher(), search), **settings)
 
     def answer(
-        self, question: str, conversation: Sequence[str] = (), known: Sequence[str] = ()
+        self,
+        question: str,
+        conversation: Sequence[str] = (),
+        known: Sequence[str] = (),
+        constraints: Sequence[str] = (),
     ) -> Researched:
-        """Research a question. conversation: what the participant wrote before; known: facts for every subagent."""
-        constraints = tuple(stated([*conversation, question]))
+        """Research a question. conversation: what the participant wrote before; known: facts for every subagent.
+
+        constraints: demands that are known as such; those that the texts state in plain words are found besides.
+        """
+        constraints = tuple(dict.fromkeys([*constraints, *stated([*conversation, question])]))
         spent, below = Spent(), Spent()
         notes: list[str] = []
         split = self._split(question, constraints, spent, notes)
@@ -146,8 +158,9 @@ class Coordinator:
         if said is None:
             said = "\n".join(f"{claim.text} [{claim.source}]" for claim in claims) or "Nothing was found."
         return Researched(
-            question, constraints, tuple(parts), tuple(missing), said, tuple(notes), spent, below
-        )
+            question, constraints, tuple(parts), tuple(missing), tuple(_unmentioned(question, parts)),
+            said, tuple(notes), spent, below,
+        )  # fmt: skip
 
     def _part(
         self, goal: str, queries: tuple[Query, ...], constraints: tuple[str, ...], known: tuple[str, ...],
@@ -176,10 +189,8 @@ class Coordinator:
         said = self._ask(SPLIT, asked, spent, notes)
         try:
             listed = json.loads(said[said.index("[") : said.rindex("]") + 1]) if said is not None else []
-            parts = [
-                (str(one["question"]), tuple(Query(str(words)) for words in one.get("searches", ())))
-                for one in listed
-            ]
+            asks = [(str(one["question"]).strip(), _queries(one.get("searches"))) for one in listed]
+            parts = [(goal, queries) for goal, queries in asks if goal]
         except (ValueError, KeyError, TypeError, AttributeError):
             parts = []
         if said is not None and not parts:
@@ -209,7 +220,22 @@ class Coordinator:
         return reply.text.strip()
 
 
+def _queries(searches: Any) -> tuple[Query, ...]:
+    """Searches as a model lists them, or names the only one."""
+    listed = [searches] if isinstance(searches, str) else searches or ()
+    return tuple(Query(str(words)) for words in listed if str(words).strip())
+
+
 def _missing(question: str, parts: Sequence[Part]) -> list[str]:
     """The coverage check, against the original question."""
     said = [part.question for part in parts] + [claim.text for part in parts for claim in part.claims]
     return uncovered(question, said)
+
+
+def _unmentioned(question: str, parts: Sequence[Part]) -> list[str]:
+    """The terms that parts asked about, and that neither a claim nor a named failure or empty search speaks of."""
+    said = [f"{claim.text} {claim.source}" for part in parts for claim in part.claims]
+    said += [f"{one.tried} {one.meant}" for part in parts for one in part.failures]
+    said += [words for part in parts for words in part.empty]
+    nobody = _missing(question, parts)
+    return [term for term in uncovered(question, said) if term not in nobody]

@@ -14,9 +14,9 @@ from harnesses.desk.passages import words
 
 _ASKING = frozenset(
     words(
-        "about also any between compare could describe did each effect explain find give how impact influence know "
-        "list long many may might much must only please question role say should source summarise summarize tell than "
-        "then whether why would"
+        "about also any answer between compare could cover describe did each effect explain find forget give how "
+        "impact include influence know list long many may mention might much must omit only please question role say "
+        "should skip source summarise summarize tell than thank then whether why would"
     )
 )
 """Words that ask, and have no subject of their own: no source need repeat them."""
@@ -24,11 +24,21 @@ _ASKING = frozenset(
 _ENDINGS = ("ations", "ation", "ating", "ated", "ates", "ate", "ings", "ing", "ed", "es")
 
 _BINDING = re.compile(
-    r"\b(?:only|solely|exclusively|must|never|without|except|excluding|ignore|at least|at most|no more than|"
+    r"\b(?:only|solely|exclusively|must|never|without|except|excluding|ignore|avoid|nothing|at least|at most|"
+    r"no more than|(?:have|has|need|needs) to|(?:older|newer|earlier|later) than|from \d{4} on(?:wards?)?|"
+    r"up to \d+|(?:under|below|within) \d+|no [\w-]+ (?:sources?|papers?|articles?|pages?|posts?)|"
     r"no (?:later|earlier|older|newer) than|not (?:before|after|older|later)|"
     r"or (?:later|earlier|newer|older|more|less)|since \d{4}|before \d{4}|after \d{4}|do not|don't)\b",
     re.IGNORECASE,
 )
+
+
+_REQUEST = re.compile(
+    r"^\W*(?:please\s+)?(?:what|which|who|how|why|where|when|whether|is|are|does|do you|research|show|say|give)\b|"
+    r"\b(?:tell|find|explain|describe|list|compare|summari[sz]e|cover|mention|include|forget|omit|skip|leave out)\b",
+    re.IGNORECASE,
+)
+"""Sentences that ask for something, whatever else they demand: their words have to be spoken of."""
 
 
 def terms(question: str) -> list[str]:
@@ -38,7 +48,11 @@ def terms(question: str) -> list[str]:
 
 def unbound(question: str) -> str:
     """The question without the sentences that only bind the work; all of it where there are no others."""
-    clauses = [clause for clause in _clauses(question) if clause.endswith("?") or not _BINDING.search(clause)]
+    clauses = [
+        clause
+        for clause in _clauses(question)
+        if clause.endswith("?") or _REQUEST.search(clause) or not _BINDING.search(clause)
+    ]
     return " ".join(clauses) or question
 
 

@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
 
-from harnesses.desk.database import MEMORY, DeskError, Table
+from harnesses.desk.database import MEMORY, DeskError, table
 from harnesses.desk.state import ACT, ESC
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS reviews (
@@ -88,7 +88,7 @@ class Reviews:
     """The reviews of a database; in memory unless a file is named."""
 
     def __init__(self, path: str | Path = MEMORY) -> None:
-        self._table = Table(path, _SCHEMA)
+        self._table = table(path, _SCHEMA)
 
     def record(self, review: Review) -> None:
         """Write an answer down. DeskError where the question has one already, the same or another."""

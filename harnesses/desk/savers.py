@@ -1,39 +1,42 @@
-"""Savers: where checkpoints of the desk's graph are kept besides memory and SQLite: a PostgreSQL server; imports graph.
+"""Savers: where a desk keeps its threads, by the name of its database: memory, a SQLite file, a Postgres server.
 
-The outbox and the answers stay in the desk's SQLite file, whose transactions they need: one machine runs the desk, and
-the server keeps the states of its threads. The driver package is imported only when a server is named.
+Checkpoints, emails, answers and the locks of threads go to one place, so that what is sent once per call and answered
+once per question is so for all that run its threads. The driver package of a server is imported only when one is named.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from harnesses.desk.database import DeskError
-from harnesses.desk.graph import Saver
+from langgraph.checkpoint.memory import InMemorySaver
 
-REMEDY = "pip install 'hpomdp[postgres]'"
+from harnesses.desk.database import MEMORY, DeskError, on_server
+from harnesses.desk.graph import Saver, sqlite_saver
+from harnesses.desk.postgres import REMEDY, PostgresLocks, once, pool
+from harnesses.desk.thread_lock import ThreadLocks
 
 
-@contextmanager
-def postgres_saver(url: str) -> Iterator[Saver]:
-    """A saver on a PostgreSQL server, such as postgresql://user@host/desk; its tables are made if they are missing.
+def saver_for(path: str | Path) -> Saver:
+    """The saver of a database; a server's tables are made if they are missing.
 
-    Give it to `Desk.open(..., saver=saver)`. Raises DeskError where the package is missing, and for a server that
-    cannot be reached; the connection is closed at the end of the block.
+    DeskError for a file that is no database, a server that cannot be reached, and without the extra that it needs.
     """
-    if not url.startswith(("postgresql://", "postgres://")):
-        raise DeskError(f"{url!r} names no PostgreSQL server; give one such as postgresql://user@host/desk")
+    if str(path) == MEMORY:
+        return InMemorySaver()
+    if not on_server(path):
+        return sqlite_saver(path)
     try:
-        psycopg: Any = importlib.import_module("psycopg")
-        made: Any = importlib.import_module("langgraph.checkpoint.postgres")
+        module: Any = importlib.import_module("langgraph.checkpoint.postgres")
     except ImportError as error:
-        raise DeskError(f"PostgreSQL needs a package that is not installed ({error}): {REMEDY}") from None
-    try:
-        with made.PostgresSaver.from_conn_string(url) as saver:
-            saver.setup()
-            yield saver
-    except psycopg.OperationalError as error:
-        raise DeskError(f"the PostgreSQL server cannot be used: {' '.join(str(error).split())}") from None
+        raise DeskError(f"a Postgres database needs the extra postgres ({error}): {REMEDY}") from None
+    saver = module.PostgresSaver(pool(str(path)))
+    with once(str(path)):
+        saver.setup()
+    return saver
+
+
+def locks_for(path: str | Path) -> ThreadLocks | PostgresLocks:
+    """The locks of a database's threads."""
+    return PostgresLocks(str(path)) if on_server(path) else ThreadLocks(path)

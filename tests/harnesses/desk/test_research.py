@@ -9,13 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harnesses.desk.documents import documents
 from harnesses.desk.passages import Index
 from harnesses.desk.research import BUDGET, CLAIMS, LONGEST, Cause, Query, Report, Researcher, Task, searching
-from harnesses.desk.research_coordinator import Coordinator
+from harnesses.desk.research_coordinator import Coordinator, Part
 from harnesses.desk.research_coverage import stated, terms, uncovered
 from harnesses.desk.research_scripted import SPLIT, ScriptedCoordinator, ScriptedResearcher
+from harnesses.desk.tool_errors import Retry as Passing
+from harnesses.desk.tool_errors import Stop
 from harnesses.runtime.clock import VirtualClock
 from harnesses.runtime.control import Limits
 from harnesses.runtime.models import ModelFailure, Reply, ScriptedModel, call, say
@@ -26,27 +30,35 @@ SECONDS = 10.0
 
 @dataclass
 class Readings:
-    """A search that fails in every way: by its words it is late, raises, is not permitted, or finds nothing.
+    """A search that fails in every way: by its words it is late, raises, is not permitted, broken, or finds nothing.
 
-    `slow`: gives [] when its time is over, as a careless tool does. heals: from this attempt of a search on it works.
+    `slow`: gives [] when its time is over, as a careless tool does. `late`: gives passages then. heals: from this
+    attempt of a search on, it is in time.
     """
 
     clock: VirtualClock
     slow: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
     raises: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
     heals: int = 10**6
+    over: float = 0.0
     asked: Counter[str] = field(default_factory=Counter)
 
     def __call__(self, words: str) -> Sequence[str]:
         self.asked[words] += 1
         if self.asked[words] < self.heals:
             if words in self.slow:
-                self.clock.sleep(SECONDS)
+                self.clock.sleep(SECONDS + self.over)
                 return []
             if words in self.raises:
                 raise TimeoutError("the index did not respond")
+        if words in self.late:
+            self.clock.sleep(SECONDS + self.over)
+        if words in self.broken:
+            raise RuntimeError("the index is corrupt")
         if words in self.denied:
             raise PermissionError("the archive is closed")
         return [] if words in self.empty else [f"[reading-{len(words)}:1] What is said about {words}."]
@@ -82,10 +94,61 @@ def test_three_good_summaries_come_with_the_two_searches_that_failed() -> None:
 
 
 def test_what_is_not_permitted_is_not_to_be_tried_again() -> None:
-    report = researcher(denied=("ccc",), retries=2).report(Task("g", queries=FIVE))
+    made = researcher(denied=("ccc",), broken=("a",), retries=2)
+    report = made.report(Task("g", queries=FIVE))
     assert by_cause(report)["ccc"][:2] == ("denied", False)
-    search: Any = researcher(denied=("ccc",), retries=2).search
-    assert search.asked == Counter()
+    assert by_cause(report)["a"][:2] == ("error", False)
+    search: Any = made.search
+    assert search.asked == dict.fromkeys(("a", "bb", "ccc", "dddd", "eeeee"), 1)
+
+
+FREE = Limits(steps=10, consecutive_errors=None, seconds=None)
+# What a search may do, with how the report is to name it; "" where it is to be no failure.
+WAYS = {"slow": "timeout", "late": "timeout", "raises": "timeout", "denied": "denied", "broken": "error",
+        "empty": "", "works": ""}  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(sorted(WAYS)), min_size=1, max_size=6), st.integers(0, 2))
+def test_every_search_is_found_empty_or_failed_and_never_two_of_them(ways: list[str], retries: int) -> None:
+    words = ["q" * (number + 1) for number in range(len(ways))]
+    did: dict[str, Any] = {
+        way: tuple(w for w, given in zip(words, ways, strict=True) if given == way) for way in WAYS
+    }
+    tried = did.pop("works")
+    made = researcher(None, FREE, retries, over=0.1, **did)
+    report = made.report(Task("g", queries=tuple(Query(word, f"about {word}") for word in words)))
+    assert report.searched == tried and report.empty == did["empty"]
+    assert [claim.source for claim in report.claims] == [f"reading-{len(word)}:1" for word in tried]
+    assert by_cause(report) == {
+        word: (WAYS[way], WAYS[way] == "timeout", f"about {word}")
+        for word, way in zip(words, ways, strict=True)
+        if WAYS[way]
+    }
+    search: Any = made.search
+    assert search.asked == {
+        word: 1 + retries * (WAYS[way] == "timeout") for word, way in zip(words, ways, strict=True)
+    }
+
+
+def test_a_failure_is_named_by_its_last_attempt_and_by_its_own_advice() -> None:
+    said: list[Exception] = [
+        TimeoutError(),
+        RuntimeError("corrupt"),
+        Passing("busy"),
+        Passing("busy"),
+        Stop("no"),
+    ]
+
+    def search(words: str) -> Sequence[str]:
+        raise said.pop(0)
+
+    made = Researcher(ScriptedResearcher(), search, BUDGET, SECONDS, Retry(1, 0.1), VirtualClock())
+    report = made.report(Task("g", queries=FIVE[:3]))
+    assert [ways[:2] for ways in by_cause(report).values()] == [
+        ("error", False),
+        ("timeout", True),
+        ("denied", False),
+    ]
 
 
 def test_a_passing_failure_is_retried_within_the_run_and_then_is_none() -> None:
@@ -125,6 +188,28 @@ def test_a_budget_ends_a_subagent_with_what_it_has() -> None:
     assert {tried: ways[0] for tried, ways in by_cause(report).items()} == dict.fromkeys(
         ("ccc", "dddd", "eeeee"), "budget"
     )
+
+
+def test_a_subagent_that_is_cut_off_says_so_though_each_search_worked() -> None:
+    model = ScriptedModel([call("retrieve", query="a"), call("retrieve", query="bb")])
+    made = researcher(model, Limits(steps=2), empty=("a", "bb"))
+    cut = made.report(Task("g")).failures
+    assert [(one.tried, one.cause, one.retryable) for one in cut] == [("an answer", Cause.BUDGET, False)]
+    done = coordinator(("RLHF",), made).answer("RLHF?")
+    assert "'an answer' failed (budget" in done.gaps()[0] and len(done.parts[0].reports) == 1
+    # Failing steps in a row are a bound as the others are, and what was not searched for that reason says so.
+    made = researcher(limits=Limits(steps=10, consecutive_errors=2), broken=("a", "bb"))
+    causes = {tried: ways[:2] for tried, ways in by_cause(made.report(Task("g", queries=FIVE[:3]))).items()}
+    assert causes == {"a": ("error", False), "bb": ("error", False), "ccc": ("budget", True)}
+    # A second run that comes to its end takes the first one's end away.
+    first = Report(Task("g"), (), (), (), cut, True, "step_limit", 2, 9)
+    assert Part("g", (first, researcher().report(Task("g")))).failures == []
+
+
+def test_tokens_are_counted_without_a_limit_too() -> None:
+    task = Task("g", queries=FIVE)
+    free = researcher(limits=Limits(steps=10, tokens=None)).report(task)
+    assert free.tokens == researcher().report(task).tokens > 100
 
 
 def test_a_model_that_fails_or_breaks_the_form_loses_nothing() -> None:
@@ -177,6 +262,36 @@ def test_three_successful_parts_about_half_of_the_question_leave_a_named_gap() -
     assert coordinator([*THREE, "whether it is calibrated"], researcher()).answer(QUESTION).complete
 
 
+def test_a_part_that_asked_in_vain_leaves_a_named_gap() -> None:
+    """The whole question handed on as one part covers it in words; no summary says anything of it."""
+    lazy = researcher(ScriptedModel([say('{"claims": []}')]))
+    done = coordinator(("RLHF and calibration",), lazy).answer(QUESTION)
+    assert done.missing == () and done.failures == [] and not done.complete
+    assert done.gaps() == ["Asked, and in no summary: rlhf, calibration."]
+    half = ScriptedModel(
+        [call("retrieve", query="RLHF"), say('{"claims": [{"claim": "RLHF.", "source": "reading-4:1"}]}')]
+    )
+    done = coordinator(("RLHF and calibration",), researcher(half)).answer(QUESTION)
+    assert done.unmentioned == ("calibration",)
+    # What failed or was searched in vain is named as that, once.
+    for kind in ("raises", "empty"):
+        ways: dict[str, Any] = {kind: ("RLHF, calibration",)}
+        done = coordinator(("RLHF, calibration",), researcher(**ways)).answer(QUESTION)
+        (line,) = done.gaps()
+        assert line.startswith("Partial" if kind == "raises" else "Searched, and nothing found")
+
+
+def test_a_split_of_one_search_in_words_and_of_nothing_is_read() -> None:
+    listed = [
+        {"question": "RLHF", "searches": "reward models"},
+        {"question": " "},
+        {"question": "x", "searches": None},
+    ]
+    done = Coordinator(researcher(), ScriptedModel([say(json.dumps(listed)), say("x")])).answer("RLHF?")
+    assert [part.question for part in done.parts] == ["RLHF", "x"]
+    assert [query.words for query in done.parts[0].reports[0].task.queries] == ["reward models"]
+
+
 def test_a_further_round_asks_for_what_is_missing() -> None:
     done = coordinator(THREE, researcher(), further=1).answer(QUESTION)
     assert done.missing == () and len(done.parts) == 4 and "calibration" in done.parts[3].question
@@ -226,6 +341,11 @@ def test_what_the_participant_demanded_travels_in_every_task() -> None:
         ["Hello, I write a paper.", f"Thank you! {demand}"],
     )
     assert done.constraints == (demand, "Nothing that you must pay for.")
+    again = coordinator(("RLHF",), researcher(ScriptedModel([listen])))
+    assert again.answer("RLHF?", constraints=["The budget is 300 euros."]).constraints == (
+        "The budget is 300 euros.",
+    )
+    assert "- The budget is 300 euros." in told.pop().splitlines()
     assert len(told) == 3
     for text in told:
         assert all(f"- {constraint}" in text.splitlines() for constraint in done.constraints)
@@ -278,6 +398,9 @@ def test_the_scripted_coordinator_is_shown_no_constraint_as_a_part() -> None:
         ("What is the effect of RLHF on calibration?", ["rlhf", "calibration"]),
         ("What do the readings say of reward hacking? Only from 2022 or later.", ["reading", "reward", "hacking"]),
         ("May only staff cancel?", ["staff", "cancel"]),
+        ("Thanks. Find the effect of RLHF on calibration, only in papers.", ["rlhf", "calibration", "paper"]),
+        ("Tell me about refunds. Do not forget parking. Never pay for it.", ["refund", "parking"]),
+        ("The answer must cover parking.", ["parking"]),
     ],
 )  # fmt: skip
 def test_terms_are_what_a_question_is_about(question: str, found: list[str]) -> None:
@@ -288,6 +411,9 @@ def test_other_forms_of_a_word_cover_it_and_other_words_do_not() -> None:
     assert uncovered("calibration?", ["how calibrated it is"]) == []
     assert uncovered("policy?", ["the police"]) == ["policy"]
     assert uncovered("calibration and RLHF?", []) == ["calibration", "rlhf"]
+    for demand in ("Nothing older than 2022.", "Sources from 2022 on.", "No paywalled sources.", "Avoid blogs.",
+                   "It has to be in English.", "Keep it under 200 words."):  # fmt: skip
+        assert stated([f"Hello there. {demand} Bye."]) == [demand]
     assert stated(["I like E2. Do not write before May!", "at most 3 pages; thanks"]) == [
         "Do not write before May!",
         "at most 3 pages;",
