@@ -190,8 +190,9 @@ def _value(window: _Window) -> Record:
         except ValueError:
             return Record(line, problem="a number is too long; the rest was not read")
         else:
-            # A number or word at the very end of what was read may go on.
-            if end == len(window.text) and not window.ended and not isinstance(value, (dict, list, str)):
+            # A number or word at the very end of what was read may go on; so may 1 where `1.` or `1e-` is read so far.
+            cut = not window.text[end:].strip(".eE+-")
+            if cut and not window.ended and not isinstance(value, (dict, list, str)):
                 window.more()
                 continue
             window.move(end)

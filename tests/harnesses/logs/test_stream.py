@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harnesses.logs import stream
@@ -62,6 +62,8 @@ json_values = st.recursive(
 
 
 @given(rows=st.lists(json_values, max_size=6), indent=st.sampled_from([None, 1]), chunk=st.integers(1, 40))
+@example(rows=[0.0], indent=None, chunk=1)
+@example(rows=[1e-7, -2.5e30], indent=None, chunk=1)
 def test_an_array_is_read_as_json_reads_it(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Any], indent: int | None, chunk: int
 ) -> None:
